@@ -14,7 +14,7 @@ from tests.support.processes import Processes
 
 @pytest.fixture(autouse=True)
 def ipp_as_it_was() -> Iterator[None]:
-    """A test may switch OpenCV's IPP, which changes its pixels, and need not switch it back."""
+    """Restore OpenCV's IPP after each test; switching it changes pixels."""
     cv2 = sys.modules.get("cv2")
     used = cv2.ipp.useIPP() if cv2 else None
     yield
@@ -24,7 +24,7 @@ def ipp_as_it_was() -> Iterator[None]:
 
 @pytest.fixture
 def fresh_compiler() -> Iterator[None]:
-    """torch.compile without earlier tests' code; its own insides' warnings are not ours to fix."""
+    """torch.compile without earlier tests' code, and without warnings from its internals."""
     torch._dynamo.reset()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -33,7 +33,7 @@ def fresh_compiler() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def processes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Processes]:
-    """Four: five images make shards of 2, 2, 1 and 0."""
+    """Four processes: five images make shards of 2, 2, 1 and 0."""
     group = Processes(4, tmp_path_factory.mktemp("store") / "store")
     yield group
     group.close()

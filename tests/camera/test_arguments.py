@@ -33,7 +33,7 @@ def calls(k, model):
 
 
 @pytest.mark.parametrize(("n", "model"), [*((n, "brown") for n in COUNTS), (4, "fisheye")])
-def test_coefficients_come_as_cv2_returns_them(n, model):
+def test_coefficients_of_every_shape_that_cv2_returns_are_accepted(n, model):
     k = np.array(FISHEYE) if model == "fisheye" else lens(n, 1, size=0.1)
     plain = list(calls(k, model))
     for form in (k[None], k[:, None], k[:, None].tolist(), double(k)[None], double(k)[:, None]):
@@ -59,7 +59,7 @@ def test_several_lenses_are_a_batch():
             camera.distort_points(POINTS, CAMERA, np.zeros(shape))
 
 
-def test_images_of_bytes_say_which_argument_gets_no_gradient():
+def test_8_bit_images_warn_which_argument_gets_no_gradient():
     image = torch.zeros(1, *SIZE, dtype=torch.uint8)
     k, matrix = double([0.1, 0, 0, 0]).requires_grad_(), double(CAMERA).requires_grad_()
     eye = torch.eye(3).double()
@@ -86,7 +86,7 @@ def test_images_of_bytes_say_which_argument_gets_no_gradient():
         camera.undistort(noise(2, 1, *SIZE), CAMERA, np.zeros((3, 4)))
 
 
-def test_bytes_without_a_wish_for_gradients_warn_of_nothing():
+def test_8_bit_images_give_no_warning_where_no_gradient_is_required():
     image = torch.zeros(1, *SIZE, dtype=torch.uint8)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -105,7 +105,7 @@ IN_SHARES = {
 
 
 @pytest.mark.parametrize("name", IN_SHARES)
-def test_a_camera_in_shares_of_the_image_is_told(name):
+def test_a_camera_matrix_in_fractions_of_the_image_gets_a_warning(name):
     wanted = f"{name}: `camera_matrix` has its centre within the first pixel of an image of (24, 32"
     for matrix in (SHARES, torch.tensor(SHARES).expand(3, 3, 3)):
         with pytest.warns(UserWarning, match=re.escape(wanted)) as caught:
@@ -115,14 +115,14 @@ def test_a_camera_in_shares_of_the_image_is_told(name):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         IN_SHARES[name](CAMERA)
-        IN_SHARES[name](np.diag([20.0, 20, 1]))  # a centre in the corner, of a cut picture
-        camera.undistort_map(np.eye(3), LENS, SIZE)  # directions
-        camera.undistort_map(SHARES, LENS, (4, 5))  # as small as this it may be meant
+        IN_SHARES[name](np.diag([20.0, 20, 1]))  # a centre in the corner, as after a crop
+        camera.undistort_map(np.eye(3), LENS, SIZE)  # points that are directions
+        camera.undistort_map(SHARES, LENS, (4, 5))  # for so small an image it may be intended
         camera.distort_points(POINTS / 30, SHARES, LENS)
         torch.func.vmap(lambda x: camera.undistort_map(SHARES, LENS, SIZE) * x)(torch.ones(2))
 
 
-def test_a_warning_is_shown_once_a_line():
+def test_a_warning_is_shown_once_for_each_line():
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("default")
         for _ in range(3):

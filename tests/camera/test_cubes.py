@@ -22,7 +22,7 @@ FACES = "+x -z +y, -x +z +y, +y +x -z, -y +x +z, +z +x +y, -z -x +y"
 
 
 def axes():
-    """The faces' forward, right and down, (6, 3, 3)."""
+    """The directions forward, right and down of the faces, (6, 3, 3)."""
     vector = {name: sign * np.eye(3)[k] for k, n in enumerate("xyz")
               for name, sign in ((f"+{n}", 1), (f"-{n}", -1))}  # fmt: skip
     return np.array([[vector[name] for name in face.split()] for face in FACES.split(", ")])
@@ -58,10 +58,10 @@ def test_the_faces_are_views_of_the_definition(interpolation):
         assert np.abs(cube[face].numpy() - truth).max() < TOLERANCE["reference float64"]
 
 
-def test_directions_have_no_seam():
+def test_directions_are_continuous_across_seams():
     cube, truth = cube_of_directions(64), sphere_of_directions(256, 512)
-    # bilinear bends a direction by an eighth of the square of a pixel, 2 / 64 at a face's middle,
-    # along both axes; a neighbour's nearest pixel leaves 0.0028 at the seams, clamped edges 0.0057
+    # bilinear changes a direction by 1/8 of a pixel's square, 2 / 64 at the middle of a face,
+    # along both axes; at the seams a nearest neighbour gives 0.0028, clamped edges 0.0057
     near = {"bilinear": 2.5e-4, "bicubic": 1.6e-3, "lanczos4": 7e-4, "nearest": 1.6e-2}
     for interpolation in INTERPOLATIONS:
         found = camera.from_cube(cube, (256, 512), interpolation=interpolation)
@@ -69,7 +69,7 @@ def test_directions_have_no_seam():
     assert (camera.to_cube(truth, 64) - cube).abs().max() < 1e-4
 
 
-def test_there_and_back():
+def test_a_sphere_survives_the_way_to_a_cube_and_back():
     sphere = smooth(256, 512)
     back = camera.from_cube(camera.to_cube(sphere, 192), (256, 512))
     assert 10 * np.log10(1 / float((back - sphere).square().mean())) > 90
@@ -117,7 +117,7 @@ def test_gradients(interpolation):
     assert gradgradcheck(square, cube)
 
 
-def test_antialias_shrinks_a_sphere_to_its_means():
+def test_antialias_gives_the_means_of_a_sphere():
     sphere = noise(1, 48, 96)
     plain, mean, truth = (camera.to_cube(sphere, 4, antialias=n) for n in (False, True, 40))
     assert (mean - truth).square().mean() < (plain - truth).square().mean() / 25

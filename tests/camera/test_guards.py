@@ -1,7 +1,7 @@
-"""Points, pixels and lenses without an answer: NaN, no gradient, and nobody else's spoilt.
+"""Points, pixels and lenses without a solution: NaN, no gradient, and no effect on others.
 
-Each case is computed twice, once beside what has no answer and once alone: value and gradients of
-what has one are the same.
+Each case is computed twice, with and without the unsolvable items: values and gradients of the
+others are the same.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def turned(angle: float) -> Tensor:
 
 
 def first_and_second(function, inputs):
-    """The first gradients of the sum of what is a number, and those of a sum of them."""
+    """First gradients of a weighted sum of the finite results, and second ones through these."""
     inputs = [value.detach().clone().requires_grad_() for value in inputs]
     result = function(*inputs)
     weights = torch.linspace(0.5, 1.5, len(GOOD), dtype=torch.float64)[:, None]
@@ -67,7 +67,7 @@ def back(model, with_turn, with_view):
 @pytest.mark.parametrize("name", LENSES)
 @pytest.mark.parametrize("with_turn", [False, True])
 @pytest.mark.parametrize("with_view", [False, True])
-def test_points_without_an_answer_spoil_no_gradient(name, with_turn, with_view):
+def test_unsolvable_points_do_not_affect_other_gradients(name, with_turn, with_view):
     k, model = LENSES[name]
     others = [CAMERA, double(k), turned(0.1), CAMERA * double([[1.1], [0.9], [1.0]])]
     function = back(model, with_turn, with_view)
@@ -83,7 +83,7 @@ def test_points_without_an_answer_spoil_no_gradient(name, with_turn, with_view):
 
 
 @pytest.mark.parametrize("name", LENSES)
-def test_points_that_are_no_numbers_spoil_no_gradient_on_the_way_there(name):
+def test_nonfinite_points_do_not_affect_other_gradients_of_distort_points(name):
     k, model = LENSES[name]
 
     def function(points, matrix, k):
@@ -100,8 +100,8 @@ def test_points_that_are_no_numbers_spoil_no_gradient_on_the_way_there(name):
             torch.testing.assert_close(a, b, rtol=1e-12, atol=1e-12)
 
 
-def test_a_pole_spoils_no_gradient():
-    """A direction where the denominator is 0: one pixel of a lens with a pole at the radius 1."""
+def test_a_pole_does_not_affect_other_gradients():
+    """The lens has a pole at radius 1, where the denominator of one pixel's direction is 0."""
     k = double([0.1, 0, 0, 0, 0, -1.0, 0, 0]).requires_grad_()
     matrix = torch.eye(3).double().requires_grad_()
     shown = camera.distort_points([[0.5, 0.0], [1.0, 0.0]], matrix, k)
@@ -112,8 +112,8 @@ def test_a_pole_spoils_no_gradient():
 
 
 @pytest.mark.parametrize("kind", ["lens", "camera", "turn", "view"])
-def test_one_bad_item_of_a_batch_spoils_none_that_it_shares(kind):
-    """A network's diverged camera is NaN in its own item alone, for shared points and matrices."""
+def test_one_bad_item_of_a_batch_does_not_affect_shared_arguments(kind):
+    """A diverged camera gives NaN in its own item only, with shared points and matrices."""
     bad = {name: torch.zeros(2, 1, dtype=torch.float64) for name in ("lens", "camera")}
     bad |= {name: torch.zeros(2, 1, 1, dtype=torch.float64) for name in ("turn", "view")}
     bad["camera"] = bad["camera"][..., None]
@@ -133,7 +133,7 @@ def test_one_bad_item_of_a_batch_spoils_none_that_it_shares(kind):
     assert moved[1].isnan().all()
     assert field[1].isnan().all()
     inputs = [points, turn, view]
-    inputs += [] if kind == "lens" else [k]  # its NaN is added, and so in its gradient's graph
+    inputs += [] if kind == "lens" else [k]  # its NaN is an addend, and so in its gradient's graph
     inputs += [] if kind == "camera" else [matrix]
     total = moved[0].sum() + field[0].sum() + shown[0].sum()
     for grad in torch.autograd.grad(total, inputs):
@@ -141,7 +141,7 @@ def test_one_bad_item_of_a_batch_spoils_none_that_it_shares(kind):
         assert grad.any()
 
 
-def test_maps_of_pixels_that_look_backwards():
+def test_maps_have_exact_gradients_beside_pixels_that_look_backwards():
     matrix, k = CAMERA.clone().requires_grad_(), double([-0.1, 0.01, 0, 0]).requires_grad_()
     turn, view = turned(1.5).requires_grad_(), CAMERA.clone().requires_grad_()
     inputs = matrix, k, turn, view
@@ -169,7 +169,7 @@ def test_maps_of_pixels_that_look_backwards():
         torch.testing.assert_close(mine, wanted, rtol=1e-8, atol=1e-8)
 
 
-def test_images_of_pixels_that_see_nothing():
+def test_images_have_finite_gradients_beside_pixels_that_see_nothing():
     image = noise(1, 24, 32).requires_grad_()
     matrix = double([[20.0, 0, 15.5], [0, 20, 11.5], [0, 0, 1]]).requires_grad_()
     k, turn = double([-0.6, 0, 0, 0]).requires_grad_(), turned(1.2).requires_grad_()
@@ -186,7 +186,7 @@ def test_images_of_pixels_that_see_nothing():
             assert grad.any()
 
 
-def test_tangents_are_nan_only_where_the_value_is():
+def test_tangents_are_nan_only_where_the_value_is_nan():
     points, k = double(GOOD + NOWHERE), double(LENSES["tilted"][0])
     turn, view = turned(0.1), CAMERA
 
@@ -208,8 +208,8 @@ def test_tangents_are_nan_only_where_the_value_is():
         assert tangent[value.isfinite()].any()
 
 
-def test_a_lens_is_learnt_although_part_of_the_image_shows_nothing():
-    """f, k1 and k2 by gradient through `distort`, while pixels come from beyond the fold and go."""
+def test_a_lens_is_learnt_although_part_of_the_image_is_undefined():
+    """f, k1 and k2 by gradient descent through `distort`, while pixels cross the fold."""
     y, x = torch.meshgrid(torch.arange(48.0), torch.arange(64.0), indexing="ij")
     ideal = (torch.sin(x / 3) * torch.cos(y / 4))[None].double()
     true = double([40.0, -0.3, 0.02])
@@ -236,12 +236,12 @@ def test_a_lens_is_learnt_although_part_of_the_image_shows_nothing():
         optimizer.step()
     missing = camera.distort_map(matrix, k, (48, 64)).isnan().any(-1)
     assert 0.1 < missing.float().mean() < 0.3
-    f, k1, k2 = (steps * unit).tolist()  # a picture under its own matrix shows these two alone
+    f, k1, k2 = (steps * unit).tolist()  # an image under its own matrix depends on these two alone
     for found, wanted in ((k1 / f**2, -0.3 / 40**2), (k2 / f**4, 0.02 / 40**4)):
         assert found == pytest.approx(wanted, rel=TOLERANCE["learned lens"])
 
 
-def test_the_face_spoils_no_gradient():
+def test_unsolvable_points_do_not_affect_gradients_of_cv2s_functions():
     points, matrix = double(GOOD + NOWHERE).requires_grad_(), CAMERA.clone().requires_grad_()
     k, view = double(LENSES["barrel"][0]).requires_grad_(), CAMERA.clone().requires_grad_()
     other, turn = CAMERA.clone().requires_grad_(), turned(0.1).requires_grad_()

@@ -29,7 +29,7 @@ def turn():
 
 @pytest.mark.parametrize("n", COUNTS)
 @pytest.mark.parametrize("turned", [False, True])
-def test_maps_are_cv2s_to_the_last_bit(n, turned):
+def test_maps_have_cv2s_bits(n, turned):
     cv2 = installed_opencv()
     for seed in range(3):
         k = lens(n, seed)
@@ -41,7 +41,7 @@ def test_maps_are_cv2s_to_the_last_bit(n, turned):
 
 
 @pytest.mark.parametrize("turned", [False, True])
-def test_fisheye_maps_are_cv2s_to_the_last_bit(turned):
+def test_fisheye_maps_have_cv2s_bits(turned):
     cv2 = installed_opencv()
     rotation, view = (turn(), VIEW) if turned else (None, SMALL)
     args = (SMALL, np.array(FISHEYE), rotation, view, SIZE[::-1], cv2.CV_32FC1)
@@ -51,14 +51,14 @@ def test_fisheye_maps_are_cv2s_to_the_last_bit(turned):
     assert np.array_equal(ours.numpy().astype(np.float32), truth)
 
 
-def test_a_pixel_that_looks_backwards_looks_nowhere():
+def test_pixels_that_look_backwards_have_no_source():
     points = camera.undistort_map(
         double(SMALL), double([0.0] * 4), SIZE, rotation=np.diag([1.0, -1.0, -1.0])
     )
     assert points.isnan().all()
 
 
-def test_the_maps_are_each_others_inverse():
+def test_the_two_maps_are_inverses_of_each_other():
     k = double(lens(5, 1, size=0.5))
     there, back = (f(double(SMALL), k, SIZE) for f in (camera.distort_map, camera.undistort_map))
     ideal, converged = camera.undistort_points(back.flatten(0, 1), double(SMALL), k)
@@ -69,7 +69,7 @@ def test_the_maps_are_each_others_inverse():
     assert (shown.unflatten(0, SIZE) - grid).abs().max() < TOLERANCE["solved pixels"]
 
 
-def test_images_are_the_maps_samples():
+def test_images_are_sampled_by_the_maps():
     image, cameras = noise(2, 3, *SIZE), double(SMALL).expand(2, 3, 3)
     k = double(np.stack([lens(5, s, size=0.5) for s in (1, 2)]))
     options = {"interpolation": "bicubic", "border": "reflect"}
@@ -89,7 +89,7 @@ def test_images_are_the_maps_samples():
     assert small.shape == (2, 3, 12, 16)
 
 
-def test_a_smooth_image_comes_back():
+def test_undistort_restores_a_smooth_image():
     y, x = torch.meshgrid(*(torch.arange(n).double() for n in SIZE), indexing="ij")
     image = ((x / 9).sin() * (y / 7).cos())[None]
     k = double(lens(5, 1, size=0.5))
@@ -116,13 +116,13 @@ def test_gradients_to_the_image_and_the_lens(model):
 
     inputs = [a.requires_grad_() for a in (image, focal, k)]
     assert gradcheck(both, inputs)
-    forward = {"check_forward_ad": True, "check_backward_ad": False}  # the image's is remap's own
+    forward = {"check_forward_ad": True, "check_backward_ad": False}  # remap has the image's
     assert gradcheck(lambda *lens: both(image.detach(), *lens), inputs[1:], **forward)
     assert gradgradcheck(both, inputs)
 
 
 def rectangles(k, size, matrix):
-    """Of the 9 x 9 points of an image: (inner, outer), by numpy and a converged iteration."""
+    """(inner, outer) rectangles of an image's 9 x 9 points, by a converged iteration in numpy."""
     cv2 = installed_opencv()
     steps = np.linspace(0, 1, 9)
     points = np.array([(x * (size[1] - 1), y * (size[0] - 1)) for y in steps for x in steps])
@@ -140,7 +140,7 @@ def rectangles(k, size, matrix):
 
 @pytest.mark.parametrize("alpha", [0.0, 0.3, 1.0])
 @pytest.mark.parametrize("n", COUNTS)
-def test_the_optimal_camera_is_its_definitions_and_nearly_cv2s(alpha, n):
+def test_the_optimal_camera_matches_its_definition_and_nearly_cv2(alpha, n):
     cv2 = installed_opencv()
     k, size, new = lens(n, 1, size=0.3), (480, 640), (400, 500)
     ours = camera.optimal_camera_matrix(double(CAMERA), double(k), size, alpha, new_size=new)
@@ -157,7 +157,7 @@ def test_the_optimal_camera_is_its_definitions_and_nearly_cv2s(alpha, n):
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.3, 1.0])
-def test_the_optimal_camera_of_a_fisheye_is_its_definitions(alpha):
+def test_the_optimal_camera_of_a_fisheye_matches_its_definition(alpha):
     matrix, size, new = (
         np.array([[300.0, 0, 310], [0, 290, 250], [0, 0, 1]]),
         (480, 640),
@@ -165,7 +165,7 @@ def test_the_optimal_camera_of_a_fisheye_is_its_definitions(alpha):
     )
     steps = np.linspace(0, 1, 9)
     points = np.array([(x * (size[1] - 1), y * (size[0] - 1)) for y in steps for x in steps])
-    # the definition's inverse: numpy's angle by bisection, which no solver of ours has touched
+    # the definition's inverse: bisection in numpy, independent of our solvers
     far = (points - matrix[:2, 2]) / np.diag(matrix)[:2]
     bent = np.hypot(*far.T)
     low, high = np.zeros(81), np.full(81, np.pi / 2)
@@ -201,7 +201,7 @@ def test_the_optimal_camera_of_a_fisheye_is_its_definitions(alpha):
         )
 
 
-def test_the_optimal_camera_has_gradients_and_an_end():
+def test_the_optimal_camera_has_gradients_and_rejects_lenses_that_fold():
     k, alpha = double(lens(5, 1, size=0.3)).requires_grad_(), double(0.4).requires_grad_()
 
     def optimal(k, alpha):
@@ -218,7 +218,7 @@ def test_the_optimal_camera_has_gradients_and_an_end():
         camera.optimal_camera_matrix(SMALL, [-1.5, 0, 0, 0], SIZE, 0.0)
 
 
-def test_errors_are_those_of_remap_under_the_functions_name():
+def test_errors_of_remap_name_the_called_function():
     image = noise(1, *SIZE)
     for name in ("undistort", "distort"):
         function = getattr(camera, name)
@@ -236,8 +236,8 @@ def test_errors_are_those_of_remap_under_the_functions_name():
         camera.undistort(image, SMALL, [0.0] * 4, rotation=np.zeros(3))
 
 
-def test_points_and_pixels_meet():
-    """The pixel of the distorted image that shows an ideal point is where the map looks for it."""
+def test_points_and_maps_agree():
+    """`distort_points` finds an ideal point where the map reads it in the distorted image."""
     k, points = double(lens(8, 1)), double(np.floor(pixels(20)))
     field = camera.undistort_map(double(CAMERA), k, (480, 640))
     shown = camera.distort_points(points, double(CAMERA), k)

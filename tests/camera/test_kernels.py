@@ -28,7 +28,7 @@ def double(rows):
 
 
 def made(model, n, turn=0.3, scale=0.05):
-    """Cameras (3, 1, 3, 3), coefficients (2, n) and a view (3, 3), all of which want gradients."""
+    """Cameras (3, 1, 3, 3), coefficients (2, n) and a view (3, 3), all requiring gradients."""
     generator = torch.Generator().manual_seed(n)
     k = scale * torch.randn(2, n, generator=generator, dtype=torch.float64)
     matrix = double([[50, 0, 10], [0, 55, 7], [0, 0, 1]])
@@ -39,7 +39,7 @@ def made(model, n, turn=0.3, scale=0.05):
 
 
 def close(mine, wanted):
-    """Within rounding of the largest of each; a sum of hundreds of products of numbers."""
+    """Equal up to rounding relative to the largest entry; sums of hundreds of products."""
     for a, b in zip(mine, wanted, strict=True):
         limit = TOLERANCE["lens kernels"] * float(b.detach().nan_to_num().abs().max())
         torch.testing.assert_close(a, b, rtol=0, atol=limit, equal_nan=True)
@@ -49,21 +49,21 @@ def close(mine, wanted):
 @pytest.mark.parametrize("size", SIZES, ids=str)
 @pytest.mark.parametrize("opencv", [False, True])
 @pytest.mark.parametrize(("model", "n"), MODELS)
-def test_fields_and_their_gradients(model, n, opencv, size, turn):
+def test_kernels_and_torch_agree_on_maps_and_their_gradients(model, n, opencv, size, turn):
     inputs = made(model, n, turn)
     lens = as_lens("f", inputs[0], inputs[1], model, None)
     mine = maps.undistorting(lens, inputs[2], size, opencv=opencv)
     wanted = maps._undistorting(lens, inverse_map(inputs[2]), size, opencv)
     assert type(mine.grad_fn).__name__ == "_EagerFieldBackward"
     assert torch.equal(mine.isnan(), wanted.isnan())
-    if model == "brown":  # a fisheye's arctangent is the C library's
+    if model == "brown":  # a fisheye calls the C library's arctangent
         assert torch.equal(mine.nan_to_num(), wanted.nan_to_num())
     close([mine], [wanted])
     grad = torch.where(mine.isnan(), 0.0, torch.randn_like(mine))
     close(*(torch.autograd.grad(f, inputs, grad) for f in (mine, wanted)))
 
 
-def test_an_item_without_an_answer_has_no_gradient_and_spoils_none():
+def test_an_undefined_item_gets_no_gradient_and_does_not_affect_others():
     bad = double([[0.1, 0, 0, 0], [NAN, 0, 0, 0]]).requires_grad_()
     matrix = double([[50, 0, 10], [0, 55, 7], [0, 0, 1]]).requires_grad_()
     lens = as_lens("f", matrix, bad, "brown", None)
@@ -79,7 +79,7 @@ def test_an_item_without_an_answer_has_no_gradient_and_spoils_none():
 
 
 @pytest.mark.parametrize(("model", "n"), MODELS)
-def test_solutions_and_their_gradients(model, n):
+def test_kernels_and_torch_agree_on_undistorted_points_and_their_gradients(model, n):
     _, k, _ = made(model, n)
     lens = as_lens("f", torch.eye(3).double(), k, model, None).beside(1)
     generator = torch.Generator().manual_seed(1)
@@ -98,13 +98,13 @@ def test_solutions_and_their_gradients(model, n):
         weights = [torch.where(found, w, 0.0) for w in torch.randn(2, *x.shape).double()]
         mine = torch.autograd.grad((x, y), given, weights)
         wanted = torch.autograd.grad(exact, given, weights)
-        limit = TOLERANCE["lens kernels"] * 100  # near a fold the slopes' inverse is large
+        limit = TOLERANCE["lens kernels"] * 100  # near a fold the inverse of the slopes is large
         for a, b in zip(mine, wanted, strict=True):
             torch.testing.assert_close(a, b, rtol=0, atol=limit * (1 + float(b.abs().max())))
 
 
 @pytest.mark.parametrize(("model", "n"), [("brown", 14), ("brown", 8), ("fisheye", 4)])
-def test_gradients_are_derivatives_and_fail_when_they_are_a_hundredth_off(model, n, monkeypatch):
+def test_gradients_pass_gradcheck_and_fail_it_when_scaled_by_1_01(model, n, monkeypatch):
     cameras, k, view = made(model, n)
     points = double([[12.0, 9.0], [3.0, 2.0], [30.0, 20.0]]).requires_grad_()
 
@@ -134,7 +134,7 @@ def test_gradients_are_derivatives_and_fail_when_they_are_a_hundredth_off(model,
 
 
 def reals(inputs):
-    """A camera's four numbers in the place of its matrix, whose other entries are fixed."""
+    """Replace the camera matrix by its four free numbers; the other entries are fixed."""
     found = [value.detach().clone() for value in inputs]
     at = [value.shape == (3, 3) for value in found].index(True)
     matrix = found[at]
@@ -155,7 +155,7 @@ def camera_entries(function, inputs):
     return by_entries
 
 
-def test_gradients_are_the_same_for_any_number_of_threads():
+def test_gradients_have_the_same_bits_for_any_number_of_threads():
     cameras, k, view = made("brown", 14)
     lens = as_lens("f", cameras, k, "brown", None)
     before, found = torch.get_num_threads(), []

@@ -28,7 +28,7 @@ def double(values):
 
 
 def lens(n, seed=0, size=1.0):
-    """Coefficients of a lens that shows all of the picture."""
+    """Coefficients of a lens that does not fold inside the image."""
     k = np.random.default_rng(seed).uniform(-1, 1, n) * SIZES[:n] * size
     k[0] = abs(k[0]) * (-0.5 if seed % 2 else 1)
     return k
@@ -45,7 +45,7 @@ def directions(points):
 
 @pytest.mark.parametrize("n", COUNTS)
 @pytest.mark.parametrize("seed", range(3))
-def test_distorted_points_are_the_definitions_and_cv2s(n, seed):
+def test_distorted_points_match_the_definition_and_cv2(n, seed):
     cv2 = installed_opencv()
     k, points = lens(n, seed), pixels(seed=seed, margin=100)
     truth = np.array([naive_lens.shown(d, k) for d in directions(points)])
@@ -57,7 +57,7 @@ def test_distorted_points_are_the_definitions_and_cv2s(n, seed):
     assert np.abs(ours - theirs[:, 0]).max() < TOLERANCE["pixels float64"]
 
 
-def test_fisheyes_are_the_definitions_and_cv2s():
+def test_fisheyes_match_the_definition_and_cv2():
     cv2 = installed_opencv()
     points = np.concatenate((pixels(margin=2000), CAMERA[None, :2, 2], CAMERA[None, :2, 2] + 1e-9))
     truth = np.array([naive_lens.shown_by_fisheye(d, FISHEYE) for d in directions(points)])
@@ -74,7 +74,7 @@ def test_fisheyes_are_the_definitions_and_cv2s():
 
 @pytest.mark.parametrize("n", COUNTS)
 @pytest.mark.parametrize("seed", range(4))
-def test_what_is_distorted_comes_back(n, seed):
+def test_undistort_points_inverts_distort_points(n, seed):
     k, points = double(lens(n, seed, size=0.6)), double(pixels(200, seed))
     shown = camera.distort_points(points, double(CAMERA), k)
     back, converged = camera.undistort_points(shown, double(CAMERA), k)
@@ -83,7 +83,7 @@ def test_what_is_distorted_comes_back(n, seed):
 
 
 @pytest.mark.parametrize("n", COUNTS)
-def test_undistorted_points_are_where_cv2s_iteration_goes(n):
+def test_undistorted_points_match_cv2s_converged_iteration(n):
     cv2 = installed_opencv()
     k, points = lens(n, 1, size=0.3), pixels()
     turn, _ = cv2.Rodrigues(np.array([0.1, -0.05, 0.2]))
@@ -111,8 +111,8 @@ FOLDED = {
 
 
 @pytest.mark.parametrize("name", FOLDED)
-def test_no_root_beyond_the_fold_counts(name):
-    """Every direction before the fold comes back; none that the lens cannot show is made up."""
+def test_roots_beyond_the_fold_are_not_solutions(name):
+    """Every direction inside the fold is recovered; points that the lens cannot show have none."""
     k = FOLDED[name]
     end = naive_lens.fold(k)
     radii = np.concatenate((np.linspace(0, min(end, 3.0) * 0.999, 300), [0.2, 0.1]))
@@ -122,8 +122,9 @@ def test_no_root_beyond_the_fold_counts(name):
     eye = torch.eye(3).double()
     back, converged = camera.undistort_points(double(shown), eye, double(k))
     assert converged.all()
-    assert np.abs(back.numpy() - ideal).max() < 1e-6  # the fold itself squares the rounding
-    if name != "with a pole":  # whose image is the whole plane
+    # at the fold, errors are square roots of the rounding
+    assert np.abs(back.numpy() - ideal).max() < 1e-6
+    if name != "with a pole":  # its image is the whole plane
         reach = np.hypot(*naive_lens.shown((end, 0.0), k))
         beyond = double(np.column_stack((np.cos(angle), np.sin(angle)))) * reach
         far, converged = camera.undistort_points(
@@ -133,8 +134,8 @@ def test_no_root_beyond_the_fold_counts(name):
         assert far.isnan().all()
 
 
-def test_a_fold_that_is_not_a_circle_is_one_too():
-    """Tangential terms move the fold: what comes back is always on the centre's side of it."""
+def test_a_fold_that_is_not_a_circle_is_respected():
+    """Tangential terms deform the fold; solutions always lie on the centre's side of it."""
     k = [-0.35, 0.02, 0.03, -0.02]
     grid = wk.pixel_grid((31, 31)).double().flatten(0, 1) / 7.5 - 2
     shown = camera.distort_points(grid, torch.eye(3).double(), double(k))
@@ -154,14 +155,14 @@ def test_a_fold_that_is_not_a_circle_is_one_too():
     near = (back - grid).norm(dim=-1) < 1e-6
     assert 75 < inside.sum() < 625
     assert near[torch.from_numpy(inside)].all()
-    # of those beyond, some are shown where another direction on the centre's side is shown too
+    # some points beyond the fold coincide with images of directions on the centre's side
     other = back[converged & ~near].numpy()
     assert all(slope(d * s) > 0 for d in other[:40] for s in np.linspace(0, 1, 40))
     again = camera.distort_points(back[converged], torch.eye(3).double(), double(k))
     assert (again - shown[converged]).abs().max() < 1e-9
 
 
-def test_a_fisheye_ends_at_a_quarter_turn_or_its_fold():
+def test_a_fisheye_ends_at_90_degrees_or_at_its_fold():
     eye = torch.eye(3).double()
     angles = torch.linspace(0, 1.55, 50).double()
     ideal = torch.stack((angles.tan(), torch.zeros(50)), -1)
@@ -169,26 +170,26 @@ def test_a_fisheye_ends_at_a_quarter_turn_or_its_fold():
     back, converged = camera.undistort_points(shown, eye, double(FISHEYE), model="fisheye")
     assert converged.all()
     assert ((back - ideal) / (1 + ideal.square())).abs().max() < 1e-12
-    behind = double([[1.72, 0.0], [0, 5.0]])  # a quarter turn is shown at 1.71
+    behind = double([[1.72, 0.0], [0, 5.0]])  # the image of 90 degrees is at 1.71
     assert not camera.undistort_points(behind, eye, double(FISHEYE), model="fisheye")[1].any()
-    folded = double([-0.2, 0, 0, 0])  # at an angle of sqrt(1 / 0.6) = 1.29, shown at 0.8607
+    folded = double([-0.2, 0, 0, 0])  # folds at the angle sqrt(1 / 0.6) = 1.29, shown at 0.8607
     edge = double([[0.86, 0.0], [0.861, 0.0]])
     assert camera.undistort_points(edge, eye, folded, model="fisheye")[1].tolist() == [True, False]
 
 
-def test_points_that_are_nowhere_are_named():
+def test_points_without_a_solution_are_marked():
     points = double([[400.0, 300.0], [np.nan, 1], [np.inf, 2], [1e30, 3]])
     back, converged = camera.undistort_points(points, double(CAMERA), double([-0.2, 0, 0, 0]))
     assert converged.tolist() == [True, False, False, False]
     assert back[1:].isnan().all()
-    turn = np.diag([1.0, -1.0, -1.0])  # looks backwards
+    turn = np.diag([1.0, -1.0, -1.0])  # faces backwards
     _, converged = camera.undistort_points(
         points[:1], double(CAMERA), double([0.0] * 4), rotation=double(turn)
     )
     assert not converged.any()
 
 
-def test_everything_broadcasts_and_keeps_its_type():
+def test_points_and_lenses_broadcast_and_types_are_kept():
     points, cameras = noise(5, 1, 7, 2) * 100 + 250, double(CAMERA).expand(3, 3, 3)
     k = double(np.stack([lens(5, s) for s in range(3)]))
     shown = camera.distort_points(points, cameras, k)
@@ -233,7 +234,7 @@ MODELS = [(5, "brown"), (14, "brown"), (4, "fisheye")]
 @pytest.mark.parametrize(("n", "model"), MODELS)
 def test_gradients_through_the_lens_and_through_the_solver(n, model):
     arguments = inputs(n, model)
-    # the turn and the view are multiplied alike for every model
+    # rotation and view are applied in the same way for every model
     traced = [a.requires_grad_() for a in arguments[: None if n == 14 else 3]]
 
     def show(points, focal, k):
@@ -268,7 +269,7 @@ def test_the_solvers_gradient_has_a_third_order():
     assert_three_orders(along, 2e-3)
 
 
-def test_a_point_without_a_solution_has_no_gradient_and_spoils_none():
+def test_a_point_without_a_solution_has_no_gradient_and_does_not_affect_others():
     points = double([[0.3, 0.1], [0.9, 0.4], [np.nan, 0.0]]).requires_grad_()
     k = double([-0.4, 0.0, 0.0, 0.0]).requires_grad_()
     back, converged = camera.undistort_points(points, torch.eye(3).double(), k)
@@ -284,7 +285,7 @@ def test_a_point_without_a_solution_has_no_gradient_and_spoils_none():
     assert torch.equal(alone.grad[0], points.grad[0])  # pyright: ignore
 
 
-def test_transforms_and_compilers_take_the_solver():
+def test_the_solver_works_under_vmap_and_compile():
     points, focal, k, *_ = inputs(8)
     whole = camera.undistort_points(points, matrix(focal), k)[0]
 

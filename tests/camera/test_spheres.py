@@ -51,7 +51,7 @@ def double(value):
         ((-0.0, -1, -0.0), (3.5, -0.5)),
     ],
 )
-def test_directions_lie_where_the_convention_says(direction, pixel):
+def test_directions_follow_the_convention(direction, pixel):
     x, y, z = double(direction)
     found = definition.places(x, y, z, (4, 8))
     assert found.tolist() == pytest.approx(pixel, abs=1e-12)
@@ -59,7 +59,7 @@ def test_directions_lie_where_the_convention_says(direction, pixel):
 
 @pytest.mark.parametrize("interpolation", INTERPOLATIONS)
 @pytest.mark.parametrize("name", TURNS)
-def test_a_view_is_the_definitions(interpolation, name):
+def test_a_view_matches_the_definition(interpolation, name):
     for seed, size in enumerate(SIZES):
         sphere = noise(2, *size, seed=seed)
         options: dict[str, Any] = {"field_of_view": 100.0, "interpolation": interpolation}
@@ -69,22 +69,22 @@ def test_a_view_is_the_definitions(interpolation, name):
         truth = naive_sphere.view(sphere.numpy(), (4, 7), rotation, interpolation, field=100.0)
         assert np.abs(seen.numpy() - truth).max() < TOLERANCE["reference float64"]
         single = camera.from_sphere(sphere.float(), (4, 7), **options)
-        if interpolation != "nearest":  # float32 pixels are float64's there
+        if interpolation != "nearest":  # float32 copies the same pixels as float64
             assert np.abs(single.numpy() - truth).max() < TOLERANCE["reference float32"]
 
 
-def test_a_pole_itself_is_a_mean_of_opposite_pixels():
+def test_the_pole_is_the_mean_of_opposite_pixels():
     sphere = noise(1, 4, 8)
     up = [[1, 0, 0], [0, 0, 1], [0, -1, 0]]
     seen = camera.from_sphere(sphere, (3, 3), field_of_view=90, rotation=up)
-    # longitude is 0 there: between columns 3 and 4 of the first row, and half a turn round
+    # its longitude is 0: between columns 3 and 4 of the first row, and their opposites
     middle = sphere[0, 0, [3, 4, 7, 0]].mean()
     assert float(seen[0, 1, 1]) == pytest.approx(float(middle), abs=1e-12)
 
 
 @pytest.mark.parametrize("k", [None, FISHEYE])
 @pytest.mark.parametrize("field", [90.0, 200.0, 340.0])
-def test_a_fisheye_sees_behind_itself(field, k):
+def test_a_fisheye_can_see_behind_the_camera(field, k):
     sphere, rotation = noise(2, 8, 16), TURNS["anywhere"]
     options = {"field_of_view": field, "rotation": rotation, "model": "fisheye"}
     seen = camera.from_sphere(sphere, (5, 7), distortion=k, **options)
@@ -94,11 +94,11 @@ def test_a_fisheye_sees_behind_itself(field, k):
     bent = np.pi * (1 + coefficients[0] * np.pi**2 + coefficients[1] * np.pi**4)
     for i, j in np.ndindex(5, 7):
         if np.hypot(j - 3, i - 2) * np.radians(field) / 7 > bent:
-            truth[:, i, j] = 0  # beyond straight back, in the corners
+            truth[:, i, j] = 0  # beyond 180 degrees, in the corners
     assert np.abs(seen.numpy() - truth).max() < TOLERANCE["reference float64"]
 
 
-def test_a_fisheyes_corners_beyond_half_a_turn_show_nothing():
+def test_a_fisheyes_corners_beyond_180_degrees_are_empty():
     seen = camera.from_sphere(
         torch.ones(1, 8, 16), (9, 9), field_of_view=360, model="fisheye", interpolation="bicubic"
     )
@@ -121,7 +121,7 @@ def test_a_lens_bends_the_view():
         assert np.abs(seen.flatten(1)[:, n].numpy() - truth).max() < 1e-9
 
 
-def test_batches_broadcast_and_each_item_is_itself():
+def test_batches_broadcast_and_equal_single_items():
     spheres, rotations = noise(2, 1, 3, 6, 12), double(np.stack(list(TURNS.values())[2:]))
     fields = double([60.0, 90.0, 120.0])
     options: dict[str, Any] = {"interpolation": "lanczos4"}
@@ -135,7 +135,7 @@ def test_batches_broadcast_and_each_item_is_itself():
 
 
 @pytest.mark.parametrize("name", ["anywhere", "up"])
-def test_every_type_of_pictures(name):
+def test_every_image_type(name):
     rotation = TURNS[name]
     options = {"field_of_view": 90.0, "rotation": rotation, "interpolation": "bicubic"}
     for dtype in (torch.uint8, torch.int16, torch.uint16):
@@ -191,7 +191,7 @@ def mapping(model, interpolation="bicubic", size=(3, 4), **options):
 
 
 @pytest.mark.parametrize("model", ["brown", "fisheye"])
-def test_gradients_to_all_that_a_view_is_made_of(model):
+def test_gradients_to_image_field_rotation_and_lens(model):
     field = double(200.0 if model == "fisheye" else 95.0)
     k = double([-0.1, 0.02, 0.001, -0.002] if model == "brown" else FISHEYE)
     # the last coefficient multiplies the ninth power of angles above 2
@@ -203,7 +203,7 @@ def test_gradients_to_all_that_a_view_is_made_of(model):
         return see(sphere, field, rotation, parts * scales)
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # near a rotation, but not one
+        warnings.simplefilter("ignore")  # finite differences leave the rotations
         assert gradcheck(both, inputs, check_forward_ad=True, fast_mode=True)
         assert gradgradcheck(both, inputs)
 
@@ -239,7 +239,7 @@ def test_a_view_of_odd_size_straight_at_a_pole_has_a_gradient(down):
 
 
 @pytest.mark.parametrize("size", [(6, 12), (5, 9)], ids=str)
-def test_vmap_jvp_and_compile_are_the_same_view(size):
+def test_vmap_jvp_and_compile_give_the_same_view(size):
     sphere, rotations = noise(2, *size), double(np.stack(list(TURNS.values())[2:]))
 
     def see(rotation, sphere=sphere):
@@ -261,7 +261,7 @@ def zone_plate(height, width):
 
 
 @pytest.mark.parametrize("name", ["forward", "across the seam", "up", "down"])
-def test_antialias_is_the_mean_of_the_sphere(name):
+def test_antialias_gives_means_of_the_sphere(name):
     near_pole, options = name in ("up", "down"), {"field_of_view": 90.0, "rotation": TURNS[name]}
     for sphere, share in ((zone_plate(64, 128), 0.1), (noise(1, 64, 128), 0.2)):
         plain, mean, truth = (
@@ -305,7 +305,7 @@ def test_antialias_has_gradients():
         assert gradcheck(see, inputs)
 
 
-def test_a_view_comes_back_to_its_place():
+def test_to_sphere_puts_a_view_back_in_its_place():
     y, x = torch.meshgrid(*(torch.arange(n).double() for n in (40, 60)), indexing="ij")
     view = ((x / 9).sin() * (y / 7).cos())[None]
     for model, field in (("brown", 90.0), ("fisheye", 200.0)):
@@ -315,7 +315,7 @@ def test_a_view_comes_back_to_its_place():
         assert (back - view)[..., 4:-4, 4:-4].abs().max() < TOLERANCE["there and back"]
 
 
-def test_what_a_view_does_not_show_is_the_borders_value():
+def test_pixels_outside_a_view_get_the_border_value():
     view = noise(2, 5, 6)
     rotation = turn(30, 20, 10)
     sphere = camera.to_sphere(view, (9, 18), field_of_view=80.0, rotation=rotation, border_value=-3)
@@ -335,7 +335,7 @@ def test_what_a_view_does_not_show_is_the_borders_value():
     assert labels.dtype == torch.bool
 
 
-def test_a_folding_lens_shows_nothing_twice():
+def test_a_folding_lens_shows_no_direction_twice():
     view = torch.ones(1, 20, 20)
     matrix = [[20.0, 0, 9.5], [0, 20, 9.5], [0, 0, 1]]
     sphere = camera.to_sphere(view, (90, 180), camera_matrix=matrix, distortion=[-0.5, 0, 0, 0])
@@ -385,7 +385,7 @@ def test_errors_name_the_argument(function, name):
     assert str(error.value).startswith(function.__name__)
 
 
-def test_labels_and_integers_are_told():
+def test_labels_are_rejected_and_integers_warn_of_a_lost_gradient():
     labels = noise(1, 4, 8, dtype=torch.int32)
     with pytest.raises(ValueError, match="'nearest'"):
         camera.from_sphere(labels, (2, 2), field_of_view=90)
@@ -397,7 +397,7 @@ def test_labels_and_integers_are_told():
 
 
 @pytest.mark.parametrize("matrix", [2 * np.eye(3), np.diag([1.0, 1, -1]), np.ones((3, 3))])
-def test_a_rotation_that_is_none_is_said_to_be(matrix):
+def test_a_matrix_that_is_no_rotation_gets_a_warning(matrix):
     with pytest.warns(UserWarning, match="`rotation` is not a rotation"):
         seen = camera.from_sphere(noise(1, 4, 8), (2, 2), field_of_view=90, rotation=matrix)
     assert seen.isfinite().all()
@@ -408,7 +408,7 @@ def test_a_rotation_that_is_none_is_said_to_be(matrix):
             camera.from_sphere(noise(1, 4, 8), (2, 2), field_of_view=90, rotation=rotation)
 
 
-def test_numbers_that_are_nan_stay_by_themselves():
+def test_a_nan_rotation_does_not_affect_other_items():
     rotations = double(np.stack([np.eye(3), np.full((3, 3), np.nan)])).requires_grad_()
     sphere = noise(1, 4, 8).requires_grad_()
     with warnings.catch_warnings():

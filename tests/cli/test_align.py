@@ -20,7 +20,7 @@ TRUE = wk.affine_matrix(angle=100.0, scale=0.9, center=wk.image_center(SIZE)).do
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A working folder with moving.png in colour and fixed.png, which is grey."""
+    """A working folder with moving.png in colour and fixed.png in grey."""
     monkeypatch.chdir(tmp_path)
     scene = Scene(4)
     eye = torch.eye(2, 3, dtype=torch.float64)
@@ -31,7 +31,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_it_aligns_and_writes_what_was_asked_for(folder, capsys):
+def test_it_aligns_and_writes_the_requested_files(folder, capsys):
     words = "align moving.png fixed.png out.png --model similarity --init search"
     words += " --matrix-out matrix.txt --overlay overlay.png"
     assert main(words.split()) == 0
@@ -41,13 +41,13 @@ def test_it_aligns_and_writes_what_was_asked_for(folder, capsys):
     assert said.out.endswith(text)
     matrix = torch.tensor([[float(v) for v in row.split()] for row in text.splitlines()])
     assert corner_error(matrix.double(), TRUE, SIZE) < TOLERANCE["align pixels"]
-    # the file is what `warpkit warp` makes of the matrix
+    # the file equals the result of `warpkit warp` with this matrix
     again = f"warp moving.png again.png --matrix {text} --size {SIZE[0]} {SIZE[1]}"
     assert main(again.split()) == 0
     images = [np.asarray(Image.open(name)) for name in ("out.png", "again.png")]
     assert images[0].shape == (*SIZE, 3)
     assert np.array_equal(*images)
-    # red is the moving image, green the fixed one: after, they agree
+    # the moving image is red, the fixed one green; once aligned, they agree
     overlay = np.asarray(Image.open("overlay.png")).astype(float)
     assert overlay.shape == (SIZE[0], 2 * SIZE[1] + 4, 3)
     inner = overlay[12:-12]
@@ -56,7 +56,7 @@ def test_it_aligns_and_writes_what_was_asked_for(folder, capsys):
     assert after.mean() < before.mean() / 4
 
 
-def test_what_does_not_agree_and_what_is_wrong(folder, capsys):
+def test_images_that_do_not_agree_and_bad_arguments(folder, capsys):
     Image.fromarray(np.zeros(SIZE, np.uint8)).save("black.png")
     assert main(["align", "black.png", "fixed.png", "out.png"]) == 1
     assert "black.png: does not converge on fixed.png" in capsys.readouterr().err
@@ -82,7 +82,7 @@ def test_what_does_not_agree_and_what_is_wrong(folder, capsys):
 @pytest.mark.parametrize("named", ["{}.png", "link.png", "folder/../{}.png"])
 @pytest.mark.parametrize("name", ["moving", "fixed"])
 @pytest.mark.parametrize("option", ["--overlay", "--matrix-out"])
-def test_an_input_is_not_written_over(folder, capsys, option, name, named):
+def test_an_input_is_not_overwritten(folder, capsys, option, name, named):
     (folder / "folder").mkdir()
     (folder / "link.png").symlink_to(f"{name}.png")
     before = {path.name: path.read_bytes() for path in folder.glob("*.png")}
@@ -93,7 +93,7 @@ def test_an_input_is_not_written_over(folder, capsys, option, name, named):
     assert {path.name: path.read_bytes() for path in folder.glob("*.png")} == before
 
 
-def test_the_result_may_take_the_place_of_what_moved_alone(folder, capsys):
+def test_the_result_may_replace_only_the_moving_image(folder, capsys):
     fixed = (folder / "fixed.png").read_bytes()
     assert main(["align", "moving.png", "fixed.png", "fixed.png"]) == 2
     assert "OUT is fixed.png, and so is FIXED: give another name" in capsys.readouterr().err

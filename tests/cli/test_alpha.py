@@ -26,7 +26,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def noise(channels: int, seed: int = 0) -> np.ndarray:
-    """Noise whose alpha, the last channel, is 0 or 255 in halves of the picture."""
+    """Noise whose last channel, alpha, is 0 or 255 in halves of the image."""
     generator = np.random.default_rng(seed)
     pixels = generator.integers(0, 256, (*SIZE, channels), dtype=np.uint8)
     pixels[:6, :7, -1] = 0
@@ -58,7 +58,7 @@ def result(name: str = "out.png") -> np.ndarray:
 
 @pytest.mark.parametrize("value", [(0, 0, 0, 0), (200, 10, 90, 255), (50, 60, 70, 128)])
 @pytest.mark.parametrize("mode", ["LA", "RGBA"])
-def test_premultiplied_by_the_definition(mode: str, value: tuple[int, ...]):
+def test_pixels_match_premultiplied_interpolation(mode: str, value: tuple[int, ...]):
     channels = len(mode)
     value = (*value[: channels - 1], value[-1])
     pixels = noise(channels)
@@ -72,9 +72,9 @@ def test_premultiplied_by_the_definition(mode: str, value: tuple[int, ...]):
     for c in range(channels - 1):
         weighed = bilinear(pixels[..., c] * (pixels[..., -1] / 1.0), value[c] * value[-1])
         true = weighed[seen] / alpha[seen]
-        assert np.abs(found[..., c][seen] - true).max() <= 0.5 + 1e-9  # rounded once
+        assert np.abs(found[..., c][seen] - true).max() <= 0.5 + 1e-9  # only one rounding
         straight = np.rint(bilinear(pixels[..., c], value[c]))[seen]
-        assert np.abs(straight - true).max() > 20  # today's colours are not those
+        assert np.abs(straight - true).max() > 20  # without alpha the colours differ
 
 
 def test_half_covered_pixels_keep_their_colour():
@@ -90,7 +90,7 @@ def test_half_covered_pixels_keep_their_colour():
 
 @pytest.mark.parametrize("interpolation", ["bilinear", "bicubic", "lanczos4"])
 @pytest.mark.parametrize("arithmetic", ["exact", "opencv4", "opencv5"])
-def test_an_opaque_picture_has_the_pixels_of_a_plain_warp(interpolation: str, arithmetic: str):
+def test_an_opaque_image_has_the_pixels_of_a_plain_warp(interpolation: str, arithmetic: str):
     pixels = noise(4)
     pixels[..., 3] = 255
     Image.fromarray(pixels).save("in.png")
@@ -107,7 +107,7 @@ def test_an_opaque_picture_has_the_pixels_of_a_plain_warp(interpolation: str, ar
 
 
 @compares_with_opencv
-def test_opencvs_pixels_where_all_neighbours_are_opaque():
+def test_opencvs_pixels_are_kept_where_all_neighbours_are_opaque():
     pixels = noise(4)
     pixels[..., 3] = 255
     Image.fromarray(pixels).save("in.png")
@@ -121,13 +121,13 @@ def test_opencvs_pixels_where_all_neighbours_are_opaque():
 
 
 @pytest.mark.parametrize("options", ["", "--interpolation bicubic", "--interpolation nearest"])
-def test_under_the_identity_hidden_colours_stay_too(options: str):
+def test_the_identity_also_keeps_hidden_colours(options: str):
     Image.fromarray(noise(4)).save("in.png")
     assert main(["warp", "in.png", "out.png", *options.split()]) == 0
     np.testing.assert_array_equal(result(), noise(4))
 
 
-def test_antialiasing_mixes_by_alpha_too():
+def test_antialiasing_weights_colours_by_alpha():
     pixels = np.zeros((16, 16, 4), np.uint8)
     pixels[...] = (0, 0, 0, 0)
     pixels[:, ::2] = (240, 120, 60, 255)  # every second column
@@ -140,7 +140,7 @@ def test_antialiasing_mixes_by_alpha_too():
         assert (found[1:3, 1:3, 3] < 200).all()
 
 
-def test_a_transparent_palette_is_mixed_by_alpha():
+def test_colours_of_a_transparent_palette_are_weighted_by_alpha():
     index = Image.fromarray(np.repeat([[0] * 7 + [1] * 8], 12, 0).astype(np.uint8)).convert("P")
     index.putpalette([0, 255, 0, 200, 100, 50])
     index.save("in.png", transparency=0)
@@ -148,4 +148,4 @@ def test_a_transparent_palette_is_mixed_by_alpha():
     with Image.open("out.png") as out:
         assert out.mode == "P"
         found = np.array(out.convert("RGBA"))
-    assert tuple(found[3, 7]) == (200, 100, 50, 128)  # half of the green that nobody sees
+    assert tuple(found[3, 7]) == (200, 100, 50, 128)  # the transparent green lowers only the alpha

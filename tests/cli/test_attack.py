@@ -27,7 +27,7 @@ def subject() -> Subject:
     return Subject(model, read_pipeline(PIPELINE), labels)
 
 
-def test_the_shipped_classifier_knows_every_photograph(subject: Subject):
+def test_the_shipped_classifier_recognises_every_photograph(subject: Subject):
     assert subject.labels == [path.stem for path in PHOTOGRAPHS]
     assert FILE.stat().st_size < 60_000
     for path in PHOTOGRAPHS:
@@ -36,7 +36,9 @@ def test_the_shipped_classifier_knows_every_photograph(subject: Subject):
         assert answer.probability > 0.5
 
 
-def test_it_is_fooled_under_transformations(subject: Subject, monkeypatch: pytest.MonkeyPatch):
+def test_the_classifier_is_fooled_under_transformations(
+    subject: Subject, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.setattr(models, "UNSEEN", 20)
     image = photograph(ROOT / "data" / "images" / "rocket.png", 192, 1)
     done = attack_model(image, subject, None, 16 / 255, 20)
@@ -97,7 +99,7 @@ def test_errors_are_one_line(
     "line",
     ["attack photo.png --out photo.png", "attack photo.png --out a.png --image-out a.png"],
 )
-def test_nothing_is_written_over(line, tmp_path, monkeypatch, capsys):
+def test_no_input_is_overwritten(line, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     Path("photo.png").write_bytes(PHOTOGRAPHS[0].read_bytes())
     before = Path("photo.png").read_bytes()

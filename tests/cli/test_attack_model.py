@@ -28,7 +28,7 @@ NAMES = ("cat", "dog", "cup")
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A photograph, a model that tells its colours apart in three formats, and its labels."""
+    """A photograph, a model of its colours in three formats, and its labels."""
     path = tmp_path_factory.mktemp("models")
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
@@ -37,7 +37,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         model[2].weight.copy_(torch.eye(3) * 4)
         model[2].bias.copy_(torch.tensor([0.1, 0.0, 0.0]))
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of a format that torch means to drop
+        warnings.simplefilter("ignore")  # torch deprecates one of the formats
         torch.jit.save(torch.jit.trace(model, torch.zeros(2, 3, 16, 16)), str(path / "model.pt"))
     torch.export.save(torch.export.export(model, (torch.zeros(1, 3, 16, 16),)), path / "model.pt2")
     torch.save(model.state_dict(), path / "weights.pt")
@@ -50,7 +50,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("model", ["model.pt", "model.pt2"])
-def test_a_model_of_the_users_is_fooled(
+def test_a_users_model_is_fooled(
     model: str, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     monkeypatch.chdir(folder)
@@ -68,13 +68,13 @@ def test_a_model_of_the_users_is_fooled(
     assert "wrote out.png and found.png" in said
     found, given = (np.asarray(Image.open(name)).astype(int) for name in ("found.png", "photo.png"))
     assert 0 < np.abs(found - given).max() <= 16
-    # what the file holds is what the model was fooled with, through Pillow and not warpkit
+    # read by Pillow and not by warpkit, the file still fools the model
     pipeline = read_pipeline("resize:16:pillow,jpeg:90,normalize:0.5:0.25")
     levels = torch.from_numpy(found.astype(np.uint8)).permute(2, 0, 1)[None]
     assert read_model(folder / "model.pt")(pipeline(levels)).argmax().item() in (1, 2)
 
 
-def test_a_pipeline_in_words():
+def test_a_pipeline_is_made_from_its_options():
     images = noise(1, 3, 40, 48, dtype=torch.float32, seed=2)
     levels = (images * 255).round().byte()
     got = read_pipeline("resize:24x30:pillow:bicubic, crop:20x16, bgr, normalize")(images)
@@ -93,7 +93,7 @@ def test_a_pipeline_in_words():
     "text",
     ["blur:3", "resize", "resize:0", "resize:8:pilow", "jpeg:101", "jpeg:a", "normalize:1:0", ""],
 )
-def test_what_is_no_pipeline_is_one_line(text: str):
+def test_an_invalid_pipeline_is_one_line(text: str):
     with pytest.raises(CommandError, match=r"^--pipeline(:| has no step) '") as caught:
         read_pipeline(f"bgr,{text}")
     assert "\n" not in str(caught.value)
@@ -138,7 +138,7 @@ def test_errors_are_one_line(
 
 
 class Trap:
-    """Unpickling it makes a folder."""
+    """Unpickling it creates a folder."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -148,7 +148,7 @@ class Trap:
 
 
 def trapped(folder: Path, target: Path, members: tuple[str, ...], name: str = "{}") -> Path:
-    """The exported model with a trap in its `members`, the first of which is added if none is."""
+    """The exported model with a trap in its `members`; if it has none, the first is added."""
     data = io.BytesIO()
     torch.save(((Trap(target),), {}), data)
     path = target.with_name("model.pt2")
@@ -162,7 +162,7 @@ def trapped(folder: Path, target: Path, members: tuple[str, ...], name: str = "{
     return path
 
 
-def test_a_trap_works(tmp_path: Path):
+def test_unpickling_a_trap_creates_its_folder(tmp_path: Path):
     pickle.loads(pickle.dumps(Trap(tmp_path / "sprung")))
     assert (tmp_path / "sprung").exists()
 
@@ -186,7 +186,7 @@ def test_sample_inputs_are_never_unpickled(name: str, folder: Path, tmp_path: Pa
 def test_weights_are_tensors_or_refused(
     members: tuple[str, str], folder: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ):
-    """Where earlier torches kept them, and later ones read them still."""
+    """In the place where old versions of torch kept them, which new ones still read."""
     sprung = tmp_path / "sprung"
     path = trapped(folder, sprung, members)
     assert main(["attack", "--model", str(path), "--steps", "1"]) == 1
@@ -197,7 +197,9 @@ def test_weights_are_tensors_or_refused(
     assert not sprung.exists()
 
 
-def test_the_settings_are_left_as_they_were(folder: Path, monkeypatch: pytest.MonkeyPatch):
+def test_reading_a_model_leaves_torchs_setting_unchanged(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.delenv("TORCH_FORCE_WEIGHTS_ONLY_LOAD", raising=False)
     read_model(folder / "model.pt2")
     assert "TORCH_FORCE_WEIGHTS_ONLY_LOAD" not in os.environ

@@ -50,7 +50,7 @@ def test_the_command_measures_and_writes(tmp_path, capsys):
 
 
 @pytest.mark.parametrize("load", [0.0, 0.5])
-def test_a_loud_run_is_no_result(load, tmp_path, monkeypatch, capsys):
+def test_a_run_on_a_busy_machine_gives_no_result(load, tmp_path, monkeypatch, capsys):
     row = {"workload": "w", "interpolation": "i", "does": "d", "way": "warpkit", "ms": "1"}
 
     def measure(work, turns, heard):
@@ -65,7 +65,7 @@ def test_a_loud_run_is_no_result(load, tmp_path, monkeypatch, capsys):
     assert ("no result" in shown) == bool(load)
 
 
-def test_a_quiet_machine_is_heard_as_quiet():
+def test_noise_is_measured_from_lost_time_and_spread():
     heard = noise.Noise(1)
     heard.walls, heard.missing = [1.0, 1.1, 1.2], [0.0, 0.01, 0.02]
     assert not heard.is_loud
@@ -79,7 +79,7 @@ def test_a_quiet_machine_is_heard_as_quiet():
 
 @pytest.mark.parametrize("work", bench.WORKLOADS, ids=lambda work: f"{work.name}, {work.does}")
 def test_every_workload_agrees(work):
-    """On small images: the ways compute the same numbers."""
+    """On small images, all ways compute the same numbers."""
     small = work._replace(shape=(*work.shape[:2], 24, 32), matrices=min(work.matrices, 2))
     small = small._replace(shape=(min(work.shape[0], 2), *small.shape[1:]))
     calls = bench.prepare(small)

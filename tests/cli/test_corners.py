@@ -37,29 +37,29 @@ def numbers(values: object) -> list[str]:
 @compares_with_opencv
 @pytest.mark.parametrize("size", [None, (20, 30)])
 @pytest.mark.parametrize("order", [(0, 1, 2, 3), (0, 3, 2, 1), (0, 1, 3, 2)])
-def test_a_page_becomes_upright_as_by_opencv(order: tuple[int, ...], size: tuple[int, int] | None):
+def test_a_page_is_straightened_as_by_opencv(order: tuple[int, ...], size: tuple[int, int] | None):
     words = [] if size is None else ["--size", *numbers(size)]
     arithmetic = f"opencv{cv2.__version__.split('.')[0]}"
     corners = numbers(PAGE[list(order)])
     line = ["warp", "in.png", "out.png", "--corners", *corners, "--arithmetic", arithmetic]
     assert main([*line, *words]) == 0
-    # the longer of 33.24 and 38.13 pixels, of 24.19 and 31.06, and one more, from centre to centre
+    # the larger of 33.24 and 38.13 pixels, and of 24.19 and 31.06, plus 1: centre to centre
     height, width = size or (32, 39)
     square = [(0, 0), (width - 1, 0), (width - 1, height - 1), (0, height - 1)]
     matrix = cv2.getPerspectiveTransform(PAGE.astype(np.float32), np.array(square, np.float32))
     theirs = cv2.warpPerspective(PIXELS, matrix, (width, height))
     assert result().shape == (height, width, 3)
-    assert (result() != theirs).mean() < 1e-3  # its matrix has other last bits
+    assert (result() != theirs).mean() < 1e-3  # its matrix differs in the last bits
 
 
-def test_the_corners_pixels_are_the_results():
+def test_the_corner_pixels_become_the_results_corners():
     assert main(["warp", "in.png", "out.png", "--corners", *numbers(PAGE)]) == 0
     found = result()
     for (x, y), here in zip(PAGE.astype(int), ((0, 0), (0, -1), (-1, -1), (-1, 0)), strict=True):
         np.testing.assert_array_equal(found[here], PIXELS[y, x])
 
 
-def test_the_corners_of_the_image_leave_it_as_it_is():
+def test_the_images_own_corners_change_nothing():
     line = "warp in.png out.png --corners 0 0 49 0 49 39 0 39"
     assert main(line.split()) == 0
     np.testing.assert_array_equal(result(), PIXELS)
@@ -86,7 +86,7 @@ def test_the_inverse_of_angle_and_scale():
     np.testing.assert_array_equal(result()[:20, :25], PIXELS[::2, ::2])
 
 
-def test_antialiasing_is_a_mean():
+def test_antialiasing_takes_means():
     steps = ["--scale", "0.25", "--center", "-0.5", "-0.5", "--size", "10", "12"]
     assert main(["warp", "in.png", "out.png", *steps, "--antialias"]) == 0
     means = PIXELS[:, :48].reshape(10, 4, 12, 4, 3).mean((1, 3))[1:-1, 1:-1]
@@ -97,7 +97,7 @@ def test_antialiasing_is_a_mean():
 
 @pytest.mark.parametrize("quality", [20, 80])
 @pytest.mark.parametrize("name", ["out.jpg", "out.webp"])
-def test_quality_is_pillows(name: str, quality):
+def test_quality_is_passed_to_pillow(name: str, quality):
     assert main(["warp", "in.png", name, "--quality", str(quality)]) == 0
     expected = io.BytesIO()
     kind = "JPEG" if name == "out.jpg" else "WEBP"

@@ -15,7 +15,7 @@ from warpkit.cli.app import main
 
 @pytest.fixture(autouse=True)
 def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """originals/ and cache/, which Pillow made of them, in a folder below each."""
+    """originals/ and the cache/ that Pillow made from them, each with a subfolder."""
     monkeypatch.chdir(tmp_path)
     for name in ("originals", "cache"):
         (tmp_path / name / "class").mkdir(parents=True)
@@ -26,7 +26,9 @@ def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_two_folders_are_named(folders: Path, capsys: pytest.CaptureFixture[str]):
+def test_the_program_between_two_folders_is_named(
+    folders: Path, capsys: pytest.CaptureFixture[str]
+):
     (folders / "originals" / "notes.txt").write_text("no picture")
     assert main(["identify", "originals", "cache", "--json", "found.json"]) == 0
     out, err = capsys.readouterr()
@@ -38,7 +40,7 @@ def test_two_folders_are_named(folders: Path, capsys: pytest.CaptureFixture[str]
     assert (found["rule"], found["size"], found["arithmetic"]) == ("fixed", [48, 48], "pillow")
 
 
-def test_what_cannot_be_read_is_named_and_candidates_are_listed(
+def test_unreadable_files_are_named_and_candidates_listed(
     folders: Path, capsys: pytest.CaptureFixture[str]
 ):
     (folders / "cache" / "class" / "1.bmp").write_bytes(b"broken")
@@ -75,7 +77,7 @@ def test_errors_are_one_line(command: str, said: str, capsys: pytest.CaptureFixt
     assert any(words in err for words in said.split("|"))
 
 
-def test_results_of_other_pictures(folders: Path, capsys: pytest.CaptureFixture[str]):
+def test_results_of_other_images_are_rejected(folders: Path, capsys: pytest.CaptureFixture[str]):
     rng = np.random.default_rng(0)
     for k in range(4):
         noise = rng.integers(0, 256, (48, 48, 3), np.uint8)

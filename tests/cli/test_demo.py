@@ -36,11 +36,11 @@ def matrix(small: torch.Tensor) -> torch.Tensor:
     return wk.rotation_matrix(center, 30.0, 1.1)
 
 
-def test_the_photograph_is_the_one_of_data():
+def test_the_shipped_photograph_equals_the_one_in_data():
     assert PHOTOGRAPH.samefile(ROOT / "data" / "images" / "coffee.png")
 
 
-def test_small_takes_every_kind_of_pixel():
+def test_small_accepts_every_kind_of_pixel():
     grey = torch.tensor([[[0, 255], [51, 102]]], dtype=torch.uint8)
     expected = torch.tensor([[0, 1], [0.2, 0.4]]).expand(3, 2, 2)
     torch.testing.assert_close(demo.small(grey, 2), expected)
@@ -70,7 +70,7 @@ def test_a_difference_is_counted(small: torch.Tensor, matrix: torch.Tensor):
     assert done.apart.max() == 2
 
 
-def test_without_opencv_it_says_so(
+def test_a_missing_opencv_is_reported(
     small: torch.Tensor, matrix: torch.Tensor, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setitem(sys.modules, "cv2", None)
@@ -82,7 +82,7 @@ def test_without_opencv_it_says_so(
     assert done.version == "not installed"
 
 
-def test_the_gradient_arrives_at_what_is_seen(small: torch.Tensor, matrix: torch.Tensor):
+def test_the_gradient_reaches_all_visible_pixels(small: torch.Tensor, matrix: torch.Tensor):
     done = demo.reach(small, matrix)
     height, width = small.shape[-2:]
     y, x = torch.meshgrid(torch.arange(height), torch.arange(width), indexing="ij")
@@ -135,7 +135,7 @@ def test_the_figure_shows_the_results(small: torch.Tensor, matrix: torch.Tensor)
     expected = torch.zeros_like(small).double()
     expected[:, 40, 60] = 1
     torch.testing.assert_close(shown[3], expected)
-    assert ((shown[4] == small).all(0) == reach.seen).float().mean() > 0.99  # white stays white
+    assert ((shown[4] == small).all(0) == reach.seen).float().mean() > 0.99  # others stay white
     torch.testing.assert_close(shown[5], recovery.target)
     torch.testing.assert_close(shown[6], recovery.found)
     torch.testing.assert_close(shown[7], recovery.tiles)

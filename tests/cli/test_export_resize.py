@@ -17,7 +17,7 @@ PIXELS = np.random.default_rng(0).integers(0, 256, (3, 19, 25, 3), dtype=np.uint
 
 
 def run(path: Path, images: np.ndarray) -> np.ndarray:
-    """What onnxruntime makes of (N, H, W, C)."""
+    """Run the model on images (N, H, W, C) in onnxruntime."""
     runtime = pytest.importorskip("onnxruntime")
     session = runtime.InferenceSession(path, providers=["CPUExecutionProvider"])
     (made,) = session.run(["resized"], {"image": images.transpose(0, 3, 1, 2)})
@@ -91,7 +91,7 @@ def test_errors_are_one_line(words, text, tmp_path, capsys):
     assert not target.exists()
 
 
-def test_a_folder_that_is_not_there_is_said_before_the_work(tmp_path, capsys):
+def test_a_missing_folder_is_reported_before_the_work(tmp_path, capsys):
     target = tmp_path / "nowhere" / "resize.onnx"
     assert main(["export-resize", str(target), "--size", "7", "9"]) == 1
     shown = capsys.readouterr().err
@@ -99,7 +99,7 @@ def test_a_folder_that_is_not_there_is_said_before_the_work(tmp_path, capsys):
     assert shown.count("\n") == 1
 
 
-def test_the_help_names_what_each_library_has(capsys):
+def test_the_help_names_the_filters_of_each_library(capsys):
     assert main(["export-resize", "--help"]) == 0
     shown = " ".join(capsys.readouterr().out.split())
     assert "exact:" not in shown

@@ -45,7 +45,7 @@ COMMANDS = {
 
 @pytest.fixture(autouse=True)
 def folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A working folder that every user may enter, and commands of little work."""
+    """A working folder that every user may enter, and commands that take little time."""
     path = Path(tempfile.mkdtemp())
     path.chmod(0o755)
     monkeypatch.chdir(path)
@@ -62,7 +62,7 @@ def folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def rows(work: object, turns: int, heard: Noise) -> list[dict[str, str]]:
-    """What `warpkit bench` writes, unmeasured."""
+    """The rows that `warpkit bench` writes, without measuring."""
     heard.walls, heard.missing = [1.0], [0.0]
     row = {"workload": "w", "interpolation": "i", "does": "d", "way": "warpkit", "ms": "1"}
     return [row] * 9
@@ -70,7 +70,7 @@ def rows(work: object, turns: int, heard: Noise) -> list[dict[str, str]]:
 
 @contextmanager
 def nobody() -> Iterator[None]:
-    """Not as the superuser, who may write anywhere; every other user stays as they are."""
+    """Run as a user who may not write anywhere: the superuser becomes `nobody`."""
     if os.geteuid() != 0:
         yield
         return
@@ -83,7 +83,7 @@ def nobody() -> Iterator[None]:
 
 @contextmanager
 def room(size: int) -> Iterator[None]:
-    """No file may become larger: a write fails as on a full disk."""
+    """Limit the size of files, so that a write fails as on a full disk."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
     try:
@@ -93,7 +93,7 @@ def room(size: int) -> Iterator[None]:
 
 
 def once(function: Callable[..., Any]) -> Callable[..., Any]:
-    """What does the work at the first call, and gives the same at every other."""
+    """A function that works only in its first call, and then returns the same result."""
     found: list[Any] = []
 
     def work(*args: Any, **options: Any) -> Any:
@@ -110,7 +110,7 @@ def test_a_full_disk_is_one_line_and_leaves_nothing(
 ):
     for module, work in ((demo, "recover"), (attack_run, "attack_model"), (parity, "parity_suite")):
         monkeypatch.setattr(module, work, once(getattr(module, work)))
-    assert main(line.split()) == 0  # compiles and loads what writes files of its own
+    assert main(line.split()) == 0  # first loads and compiles whatever writes its own files
     name = COMMANDS[line]
     (folder / name).write_bytes(b"old")
     capsys.readouterr()
@@ -122,7 +122,7 @@ def test_a_full_disk_is_one_line_and_leaves_nothing(
 
 
 @pytest.mark.parametrize("line", COMMANDS)
-def test_a_folder_that_cannot_be_written_to_is_one_line_before_any_work(
+def test_an_unwritable_folder_is_one_line_before_any_work(
     line: str, folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ):
     name = COMMANDS[line]
@@ -132,7 +132,7 @@ def test_a_folder_that_cannot_be_written_to_is_one_line_before_any_work(
     folder.chmod(0o555)
     if os.geteuid() == 0 and os.access not in os.supports_effective_ids:
         pytest.skip("the superuser cannot ask for another user")
-    monkeypatch.setattr(demo, "compare", None)  # a call would not be one line
+    monkeypatch.setattr(demo, "compare", None)  # a call would raise a traceback
     monkeypatch.setattr(attack_run, "attack_model", None)
     with nobody():
         assert main(line.split()) == 1
@@ -140,7 +140,7 @@ def test_a_folder_that_cannot_be_written_to_is_one_line_before_any_work(
     assert [path.name for path in folder.iterdir()] == ["in.png"]
 
 
-def test_a_folder_that_turns_read_only_is_one_line(
+def test_a_folder_that_becomes_read_only_is_one_line(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ):
     (folder / "open").mkdir()
@@ -155,7 +155,7 @@ def test_a_folder_that_turns_read_only_is_one_line(
     assert sorted(path.name for path in folder.iterdir()) == ["in.png", "open"]
 
 
-def test_a_pipe_is_written_to_and_stays_one(folder: Path):
+def test_output_to_a_named_pipe_does_not_replace_it(folder: Path):
     os.mkfifo("pipe")
     found: list[bytes] = []
     reader = threading.Thread(target=lambda: found.append((folder / "pipe").read_bytes()))
@@ -168,7 +168,7 @@ def test_a_pipe_is_written_to_and_stays_one(folder: Path):
 
 
 @pytest.mark.parametrize("name", ["in.png", "in.gif", "in.webp", "in.tif"])
-def test_of_several_images_the_first_is_warped(name: str):
+def test_the_first_of_several_images_is_warped(name: str):
     frames = [Image.fromarray(PIXELS[..., k]) for k in range(3)]
     options: dict[str, Any] = {"lossless": True} if name == "in.webp" else {}
     frames[0].save(name, save_all=True, append_images=frames[1:], **options)
@@ -196,7 +196,7 @@ def test_a_truncated_file_is_one_line(
 
 
 @pytest.mark.parametrize("orientation", range(1, 9))
-def test_every_exif_orientation_is_seen_upright(orientation: int):
+def test_every_exif_orientation_is_applied(orientation: int):
     exif = Image.Exif()
     exif[274] = orientation
     Image.fromarray(PIXELS).save("in.png", exif=exif)
@@ -216,7 +216,7 @@ def test_every_exif_orientation_is_seen_upright(orientation: int):
 
 
 @pytest.mark.parametrize("command", ["warp", "resize --size 3 3"])
-def test_a_name_that_is_too_long_is_named(command: str, capsys: pytest.CaptureFixture[str]):
+def test_a_file_name_that_is_too_long_is_reported(command: str, capsys: pytest.CaptureFixture[str]):
     name = f"{'x' * 300}.png"
     assert main([*command.split(), "in.png", name]) == 1
     assert capsys.readouterr().err == f"warpkit: {name}: File name too long\n"
@@ -232,7 +232,7 @@ def test_a_name_that_is_too_long_is_named(command: str, capsys: pytest.CaptureFi
         "parity in.png in.png --json in.png",
     ],
 )
-def test_an_input_is_not_written_over(line: str, folder: Path, capsys: pytest.CaptureFixture[str]):
+def test_an_input_is_not_overwritten(line: str, folder: Path, capsys: pytest.CaptureFixture[str]):
     (folder / "link.png").symlink_to("in.png")
     before = (folder / "in.png").read_bytes()
     assert main(line.split()) == 2

@@ -35,7 +35,7 @@ def said(name: str, count: int) -> str:
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
-def test_several_images_are_said_and_one_is_not(ending: str, capsys: pytest.CaptureFixture[str]):
+def test_files_with_several_images_get_one_message(ending: str, capsys: pytest.CaptureFixture[str]):
     save(f"many.{ending}", 3)
     save(f"one.{ending}", 1)
     many, one = read_image(f"many.{ending}"), read_image(f"one.{ending}")
@@ -45,7 +45,7 @@ def test_several_images_are_said_and_one_is_not(ending: str, capsys: pytest.Capt
         assert np.array_equal(many.pixels[0], np.asarray(pictures(1)[0]))
 
 
-def test_pages_of_other_sizes_and_kinds_leave_the_first_as_it_is(
+def test_pages_of_other_sizes_and_modes_do_not_affect_the_first(
     capsys: pytest.CaptureFixture[str],
 ):
     first = Image.fromarray(np.arange(480, dtype=np.uint16).reshape(20, 24) * 100)
@@ -66,13 +66,13 @@ def test_pages_of_other_sizes_and_kinds_leave_the_first_as_it_is(
         "warp in.tif --out folder --angle 3",
     ],
 )
-def test_commands_say_it_once(line: str, capsys: pytest.CaptureFixture[str]):
+def test_commands_report_it_once(line: str, capsys: pytest.CaptureFixture[str]):
     save("in.tif", 2)
     assert main(line.split()) == 0
     assert capsys.readouterr().err == said("in.tif", 2)
 
 
-def test_align_says_it_of_each_of_its_images(capsys: pytest.CaptureFixture[str]):
+def test_align_reports_it_for_each_of_its_images(capsys: pytest.CaptureFixture[str]):
     save("a.tif", 2)
     save("b.tif", 3)
     assert main(["align", "a.tif", "b.tif", "out.png"]) == 0
@@ -90,7 +90,7 @@ def test_standard_input_may_hold_several(
     assert capsys.readouterr().err == said("standard input", 4)
 
 
-def test_what_is_broken_after_the_first_does_not_matter(folder: Path):
+def test_errors_after_the_first_image_do_not_matter(folder: Path):
     save("whole.gif", 3)
     data = (folder / "whole.gif").read_bytes()
     (folder / "cut.gif").write_bytes(data[: len(data) - 300])

@@ -24,7 +24,7 @@ def test_help_fits_and_names_no_types(
     assert not [word for word in ("<", "{", "}", "list[", ">=", "…") if word in text]
 
 
-def test_usage_shows_what_must_be_there(capsys: pytest.CaptureFixture[str]):
+def test_usage_shows_required_arguments(capsys: pytest.CaptureFixture[str]):
     main(["parity", "--help"])
     assert "parity [OPTIONS] IMAGE...\n" in capsys.readouterr().out
     main(["compare", "--help"])
@@ -40,12 +40,14 @@ NUMBERS = {
 
 
 @pytest.mark.parametrize("words", NUMBERS)
-def test_a_count_is_refused_in_words(words: str, capsys: pytest.CaptureFixture[str]):
+def test_an_invalid_count_is_rejected_in_plain_words(
+    words: str, capsys: pytest.CaptureFixture[str]
+):
     assert main(words.split()) == 2
     assert capsys.readouterr().err == f"warpkit: Invalid value for {NUMBERS[words]}\n"
 
 
-def test_a_warp_that_moves_nothing_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_a_warp_without_a_motion_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     source, target = str(tmp_path / "in.png"), str(tmp_path / "out.png")
     Image.new("L", (20, 30)).save(source)
     told = "warpkit: no --angle, --scale, --matrix or the like: every pixel stayed in place\n"

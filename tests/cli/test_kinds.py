@@ -54,7 +54,7 @@ KEPT = {
 
 
 @pytest.mark.parametrize("kind", KEPT)
-def test_a_kind_is_kept_without_a_word(kind: str, capsys: pytest.CaptureFixture[str]):
+def test_supported_modes_are_kept_without_a_message(kind: str, capsys: pytest.CaptureFixture[str]):
     image, mode = KEPT[kind]
     ending = kind.split()[1]
     image.save(f"in.{ending}")
@@ -64,7 +64,7 @@ def test_a_kind_is_kept_without_a_word(kind: str, capsys: pytest.CaptureFixture[
 
 
 @pytest.mark.parametrize("order", ["<", ">"])
-def test_16_bits_of_either_byte_order(order: str, capsys: pytest.CaptureFixture[str]):
+def test_16_bit_images_of_either_byte_order(order: str, capsys: pytest.CaptureFixture[str]):
     mode = "I;16" if order == "<" else "I;16B"
     Image.frombytes(mode, (12, 9), DEEP.astype(f"{order}u2").tobytes()).save("in.tif")
     assert turned("in.tif", "out.png") == 0
@@ -80,18 +80,18 @@ def test_a_16_bit_pgm(capsys: pytest.CaptureFixture[str]):
     assert capsys.readouterr() == ("", "")
 
 
-def test_32_bits_are_mixed_and_rounded_once():
+def test_32_bit_images_are_interpolated_and_rounded_once():
     Image.fromarray(WIDE).save("in.tif")
     assert main(["warp", "in.tif", "out.tif", "--translate", ".25", "0", "--border", "wrap"]) == 0
     mixed = 0.75 * WIDE + 0.25 * np.roll(WIDE.astype(np.float64), 1, axis=1)
     assert np.abs(result("out.tif", "I") - mixed).max() <= 0.5
 
 
-def test_a_cmyk_jpeg_stays_one():
+def test_a_cmyk_jpeg_stays_cmyk():
     cmyk().resize((96, 72)).save("in.jpg", quality=95)
     assert main(["warp", "in.jpg", "out.jpg"]) == 0
     before, after = result("in.jpg", "CMYK").astype(int), result("out.jpg", "CMYK")
-    assert np.abs(before - after).mean() < 4  # compressed twice; 128 where the inks are inverted
+    assert np.abs(before - after).mean() < 4  # compressed twice; inverted inks would differ by 128
 
 
 LAB = Image.frombytes("LAB", (12, 9), np.tile(np.array([138, 81, 70], np.uint8), 108).tobytes())
@@ -126,7 +126,7 @@ if "PA" in Image.MODES:
 
 
 @pytest.mark.parametrize(("source", "held", "target", "written"), CONVERTED)
-def test_what_is_converted_is_said(
+def test_conversions_are_reported(
     source: str, held: str, target: str, written: str, capsys: pytest.CaptureFixture[str]
 ):
     image, options = SAVED[source][held]
@@ -136,13 +136,13 @@ def test_what_is_converted_is_said(
     mode = {"grey": "L", "grey with alpha": "LA"}.get(written, written)
     found = result(target, mode)
     if held == "LAB":
-        assert np.abs(found.astype(int) - (255, 0, 0)).max() <= 8  # LAB of 8 bits
+        assert np.abs(found.astype(int) - (255, 0, 0)).max() <= 8  # 8-bit LAB rounds colours
     elif target != "out.jpg":
         with Image.open(source) as file:
             np.testing.assert_array_equal(found, np.rot90(np.array(file.convert(mode)), 2))
 
 
-def test_modes_that_no_file_here_has_are_read_too():
+def test_modes_without_a_file_format_are_read_too():
     from warpkit.cli.image_kinds import decode
 
     for mode in ("RGBX", "HSV", "La", "RGBa", "I;16B"):
@@ -171,7 +171,7 @@ def test_16_bit_colours_are_read_as_pillow_does(name: str, capsys: pytest.Captur
         np.testing.assert_array_equal(result("out.png", "RGB"), np.rot90(np.array(file), 2))
 
 
-def test_a_palette_of_too_many_colours(capsys: pytest.CaptureFixture[str]):
+def test_a_result_with_too_many_colours_for_a_palette(capsys: pytest.CaptureFixture[str]):
     noise = np.random.default_rng(0).integers(0, 256, (40, 40, 3), dtype=np.uint8)
     Image.fromarray(noise).quantize(256).save("in.png")
     assert main(["warp", "in.png", "out.png", "--angle", "9"]) == 0
@@ -191,7 +191,7 @@ def test_a_gif_stays_transparent():
         np.testing.assert_array_equal(found[..., 3], pixels[::-1, ::-1, 3])
 
 
-def test_a_cmyk_profile_is_not_an_rgb_files():
+def test_a_cmyk_profile_is_not_written_to_an_rgb_file():
     cmyk().save("in.tif", icc_profile=b"of inks")
     assert turned("in.tif", "out.png") == turned("in.tif", "out.tif") == 0
     with Image.open("out.png") as rgb, Image.open("out.tif") as inks:
@@ -212,7 +212,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("names", REFUSED)
-def test_a_format_that_cannot_hold_it_is_one_line(
+def test_a_format_that_cannot_hold_the_mode_is_one_line(
     names: tuple[str, str], capsys: pytest.CaptureFixture[str], folder: Path
 ):
     Image.fromarray(PIXELS).save("rgba.png")
@@ -224,7 +224,7 @@ def test_a_format_that_cannot_hold_it_is_one_line(
     assert not (folder / names[1]).exists()
 
 
-def test_32_bits_that_16_hold_go_into_a_png(capsys: pytest.CaptureFixture[str]):
+def test_32_bit_values_that_fit_16_bits_are_written_to_a_png(capsys: pytest.CaptureFixture[str]):
     Image.fromarray(DEEP.astype(np.int32)).save("in.tif")
     assert turned("in.tif", "out.png") == 0
     np.testing.assert_array_equal(result("out.png").astype(np.uint16), DEEP[::-1, ::-1])

@@ -52,7 +52,7 @@ def files(path: str) -> list[str]:
 
 
 def process(*words: str, **options: object) -> subprocess.CompletedProcess[bytes]:
-    """The command in a process of its own."""
+    """Run the command in its own process."""
     done: subprocess.CompletedProcess[bytes] = subprocess.run(
         [*python(), "-m", "warpkit", "warp", *words],
         env={**os.environ, "PYTHONPATH": str(ROOT)},
@@ -61,23 +61,23 @@ def process(*words: str, **options: object) -> subprocess.CompletedProcess[bytes
     return done
 
 
-def test_files_keep_their_names_in_a_folder_that_is_made(capsys: pytest.CaptureFixture[str]):
+def test_files_keep_their_names_in_a_new_folder(capsys: pytest.CaptureFixture[str]):
     assert main(["warp", "a.png", "b.jpg", "--out", "new/warped", *TURN]) == 0
-    assert capsys.readouterr() == ("", "")  # no bar where stderr is no terminal
+    assert capsys.readouterr() == ("", "")  # no progress bar unless stderr is a terminal
     assert files("new/warped") == ["a.png", "b.jpg"]
     np.testing.assert_array_equal(result("new/warped/a.png"), PIXELS[::-1, ::-1])
     with Image.open("new/warped/b.jpg") as image:
         assert image.format == "JPEG"
 
 
-def test_one_file_and_a_folder_that_is_there():
+def test_one_file_into_an_existing_folder():
     (Path("old")).mkdir()
     (Path("old") / "a.png").write_bytes(b"is replaced")
     assert main(["warp", "a.png", "--out", "old", *TURN]) == 0
     np.testing.assert_array_equal(result("old/a.png"), PIXELS[::-1, ::-1])
 
 
-def test_what_fails_is_listed_and_the_others_are_written(
+def test_failures_are_listed_and_the_other_files_written(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ):
     (folder / "no.png").write_text("hello")
@@ -104,13 +104,13 @@ def test_what_fails_is_listed_and_the_others_are_written(
     assert files("out") == ["a.png", "b.jpg"]
 
 
-def test_another_format_changes_the_endings():
+def test_another_format_changes_the_extensions():
     assert main(["warp", "a.png", "b.jpg", "--out", "out", "--format", ".tif"]) == 0
     assert files("out") == ["a.tif", "b.tif"]
     np.testing.assert_array_equal(result("out/a.tif"), PIXELS)
 
 
-def test_quality_is_for_the_files_that_have_one():
+def test_quality_applies_to_the_files_that_have_one():
     assert main(["warp", "a.png", "b.jpg", "--out", "out", "--quality", "10"]) == 0
     assert main(["warp", "b.jpg", "--out", "out2", "--quality", "90"]) == 0
     assert Path("out/b.jpg").stat().st_size < Path("out2/b.jpg").stat().st_size
@@ -129,7 +129,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("line", BAD)
-def test_what_cannot_be_right_is_refused_before_anything_is_written(
+def test_invalid_options_are_rejected_before_anything_is_written(
     line: str, capsys: pytest.CaptureFixture[str], folder: Path
 ):
     assert main(["warp", *line.split()]) == 2
@@ -146,15 +146,17 @@ def test_an_input_is_not_overwritten_through_a_link(capsys: pytest.CaptureFixtur
 
 
 @pytest.mark.parametrize("out", ["a.png", "a.png/new"])
-def test_a_file_is_no_folder(out: str, capsys: pytest.CaptureFixture[str]):
+def test_a_file_in_the_place_of_the_folder_is_rejected(
+    out: str, capsys: pytest.CaptureFixture[str]
+):
     assert main(["warp", "b.jpg", "--out", out]) == 1
     assert capsys.readouterr() == ("", f"warpkit: {out}: Not a directory\n")
     assert main(["warp", "b.jpg", "sub"]) == 1
     assert capsys.readouterr().err == "warpkit: sub: Is a directory (--out takes one)\n"
 
 
-def test_a_folder_without_permission(capsys: pytest.CaptureFixture[str]):
-    path = Path(tempfile.mkdtemp())  # that every user may enter, unlike pytest's
+def test_a_folder_without_write_permission_is_one_line(capsys: pytest.CaptureFixture[str]):
+    path = Path(tempfile.mkdtemp())  # every user may enter it, unlike pytest's
     path.chmod(0o555)
     Image.fromarray(PIXELS).save(path / "a.png")
     try:
@@ -168,7 +170,7 @@ def test_a_folder_without_permission(capsys: pytest.CaptureFixture[str]):
 
 
 def test_a_full_disk_lists_every_file(capsys: pytest.CaptureFixture[str]):
-    assert main(["warp", "a.png", "b.jpg", "--out", "out", *TURN]) == 0  # compiles
+    assert main(["warp", "a.png", "b.jpg", "--out", "out", *TURN]) == 0  # compiles the kernels
     (Path("out") / "a.png").write_bytes(b"old")
     with room(100):
         assert main(["warp", "a.png", "b.jpg", "--out", "out", *TURN]) == 1
@@ -186,7 +188,7 @@ NAMES = ["with space.png", "ünïcode 图.png", "two\nlines.png", "[red]x.png", 
 NAMES += [b"no utf8 \xff.png".decode("utf8", "surrogateescape")]
 
 
-def test_names_of_every_sort(folder: Path, capsys: pytest.CaptureFixture[str]):
+def test_file_names_with_any_characters(folder: Path, capsys: pytest.CaptureFixture[str]):
     for name in NAMES:
         Image.fromarray(PIXELS).save(name)
     assert main(["warp", *NAMES, "--out", "out", *TURN]) == 0
@@ -209,7 +211,7 @@ def test_hundreds_of_files():
     np.testing.assert_array_equal(result("out/299.png"), PIXELS[:4][::-1, ::-1])
 
 
-def test_a_stopped_run_leaves_whole_files(
+def test_an_interrupted_run_leaves_only_complete_files(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     real, calls = Path.replace, []
@@ -217,7 +219,7 @@ def test_a_stopped_run_leaves_whole_files(
     def replace(self: Path, target: Path) -> Path:
         calls.append(target)
         if len(calls) == 2:
-            raise KeyboardInterrupt  # at the worst moment
+            raise KeyboardInterrupt  # while a file is being replaced
         return real(self, target)
 
     monkeypatch.setattr(Path, "replace", replace)
@@ -226,7 +228,7 @@ def test_a_stopped_run_leaves_whole_files(
     assert files("out") in (["a.png"], ["b.jpg"])  # whichever was written first
 
 
-def test_a_signal_in_the_middle_leaves_whole_files():
+def test_a_signal_during_a_run_leaves_only_complete_files():
     names = [f"{k}.png" for k in range(400)]
     Image.fromarray(np.tile(PIXELS, (12, 12, 1))).save(names[0])
     for name in names[1:]:
@@ -240,23 +242,23 @@ def test_a_signal_in_the_middle_leaves_whole_files():
     while not (Path("out").is_dir() and len(files("out")) > 3) and time.monotonic() < until:
         time.sleep(0.005)
     err = b""
-    # Python ignores one that comes while memory is freed; a second one while it ends kills it, and
-    # on a busy machine it takes more than a second to end
+    # Python ignores a signal that arrives while it frees memory; a second signal kills it while
+    # it exits, which takes more than a second on a busy machine
     for _ in range(4):
         running.send_signal(signal.SIGINT)
         with contextlib.suppress(subprocess.TimeoutExpired):
             _, err = running.communicate(timeout=10)
             break
     assert running.returncode == 130
-    # before it Python may say what it ignored: an interrupt that came while it freed memory
+    # Python may first report an interrupt that it ignored while it freed memory
     assert err.decode().strip().endswith("warpkit: interrupted")
-    assert 0 < len(files("out")) < 400  # the fourth may have had its passing name
+    assert 0 < len(files("out")) < 400  # the fourth may still have its temporary name
     for name in files("out"):
         assert name in names
         assert result(f"out/{name}").shape == (360, 480, 3)
 
 
-def test_the_bar_is_for_a_terminal(
+def test_the_progress_bar_appears_only_on_a_terminal(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     monkeypatch.setattr(warp_many.sys.stderr, "isatty", lambda: True, raising=False)
@@ -282,7 +284,7 @@ def test_from_pipe_to_pipe():
         np.testing.assert_array_equal(np.array(image), PIXELS[::-1, ::-1])
 
 
-def test_stdout_holds_the_image_alone():
+def test_stdout_holds_only_the_image():
     Image.fromarray(PIXELS).quantize(16).save("p.png")
     done = process("p.png", "-", "--format", "jpg")
     assert done.stderr == b"warpkit: p.png: palette converted to RGB\n"
@@ -300,7 +302,7 @@ def test_a_named_pipe_is_read(folder: Path):
     np.testing.assert_array_equal(result("out.png"), PIXELS[::-1, ::-1])
 
 
-def test_a_dash_in_a_folder_is_a_file():
+def test_a_file_named_dash_in_a_folder_is_a_file():
     Image.fromarray(PIXELS).save("-", "PNG")
     assert main(["warp", "./-", "out.png", *TURN]) == 0
     np.testing.assert_array_equal(result("out.png"), PIXELS[::-1, ::-1])
@@ -318,7 +320,7 @@ def test_streams_that_fail_are_one_line():
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="has no device that is full")
-def test_a_full_device(capsys: pytest.CaptureFixture[str]):
+def test_a_full_output_device_is_one_line(capsys: pytest.CaptureFixture[str]):
     assert main(["warp", "a.png", "/dev/full"]) == 1
     assert capsys.readouterr().err == "warpkit: /dev/full: No space left on device\n"
     with open("/dev/full", "wb") as full:
@@ -329,7 +331,7 @@ def test_a_full_device(capsys: pytest.CaptureFixture[str]):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="closes a stream in a POSIX shell")
 @pytest.mark.parametrize(("words", "said"), [("a.png - >&-", "output"), ("- o.png <&-", "input")])
-def test_closed_streams_are_one_line(words: str, said: str):
+def test_closed_standard_streams_are_one_line(words: str, said: str):
     done = subprocess.run(
         f"{shlex.join(python())} -m warpkit warp {words}",
         shell=True,
@@ -343,7 +345,7 @@ def test_closed_streams_are_one_line(words: str, said: str):
 
 
 def pictures(count: int) -> list[str]:
-    """Files whose names begin alike, one that has two frames, and one that is broken."""
+    """Files whose names share a prefix, one with two frames, and one that is broken."""
     names = [f"{'x' * 60}{i}.png" for i in range(count)]
     for i, name in enumerate(names):
         Image.fromarray(np.roll(PIXELS, i, 1)).save(name)
@@ -372,7 +374,7 @@ def test_workers_give_the_same_bytes_order_and_messages(capsys: pytest.CaptureFi
         assert all(row["seconds"] > 0 for row in rows if "error" not in row)
 
 
-def test_what_is_done_is_left_out_when_resumed(capsys: pytest.CaptureFixture[str]):
+def test_resuming_skips_finished_files(capsys: pytest.CaptureFixture[str]):
     names = pictures(4)
     words = ["--out", "out", "--size", "9", "13", "--resume", "--report", "report.jsonl"]
     assert main(["resize", *names[:2], *words]) == 0
@@ -387,19 +389,19 @@ def test_what_is_done_is_left_out_when_resumed(capsys: pytest.CaptureFixture[str
     assert not [name for name in files("out") if name.endswith(".part")]
 
 
-def test_threads_are_as_before_after_workers():
+def test_workers_leave_the_number_of_threads_unchanged():
     before = torch.get_num_threads()
     assert main(["resize", *pictures(3)[:3], "--out", "o", "--workers", "2", "--scale", "2"]) == 0
     assert torch.get_num_threads() == before
 
 
 @pytest.mark.parametrize("words", ["--workers 2", "--report r.jsonl", "--resume"])
-def test_options_of_a_folder_want_one(words: str, capsys: pytest.CaptureFixture[str]):
+def test_options_for_many_files_require_a_folder(words: str, capsys: pytest.CaptureFixture[str]):
     assert main(["warp", "a.png", "c.png", *words.split()]) == 2
     assert capsys.readouterr().err == f"warpkit: {words.split()[0]} is for --out DIR\n"
 
 
 @pytest.mark.parametrize("report", ["a.png", "out/b.jpg"])
-def test_a_report_is_no_picture(report: str, capsys: pytest.CaptureFixture[str]):
+def test_a_report_must_not_have_an_images_name(report: str, capsys: pytest.CaptureFixture[str]):
     assert main(["warp", "a.png", "b.jpg", "--out", "out", "--report", report]) == 2
     assert capsys.readouterr().err.startswith(f"warpkit: --report is {report}, and so is {report}")

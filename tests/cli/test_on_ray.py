@@ -1,4 +1,4 @@
-"""`--ray`: many files on a Ray that the command starts, and addresses without a Ray."""
+"""`--ray`: many files on a Ray that the command starts, and addresses that have no Ray."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def ray_is_here() -> None:
-    pytest.importorskip("ray", reason="Ray is not installed: scripts/test_ray has it")
+    pytest.importorskip("ray", reason="Ray is not installed; scripts/test_ray installs it")
     pytest.importorskip("pyarrow")
 
 
 @pytest.mark.usefixtures("ray_is_here")
-@pytest.mark.filterwarnings("ignore")  # Ray's own
+@pytest.mark.filterwarnings("ignore")  # warnings of Ray itself
 def test_ray_gives_the_same_bytes_order_and_messages(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ):
@@ -53,7 +53,7 @@ def test_ray_gives_the_same_bytes_order_and_messages(
         assert (Path("here") / name).read_bytes() == (Path("rays") / name).read_bytes()
     rows = [json.loads(line) for line in Path("rays.jsonl").read_text().splitlines()]
     assert [row["file"] for row in rows] == names
-    # a folder, an address, and what is left of a run that was stopped
+    # a folder, an address, and the rest of a stopped run
     os.remove("rays/two.gif")
     os.mkdir("in")
     for name in names[:6]:
@@ -87,7 +87,7 @@ def test_a_killed_worker_is_replaced(folder: Path):
 
 
 def serving(answer: bytes) -> int:
-    """The port of a server that answers once, and is no Ray."""
+    """The port of a server that answers once and is not Ray."""
     server = socket.create_server(("127.0.0.1", 0))
 
     def serve() -> None:
@@ -122,13 +122,13 @@ def test_a_ray_that_cannot_be_reached_is_one_line(address: str, said: str):
     assert time.monotonic() - began < 60
 
 
-def test_what_answers_as_grpc_is_taken_for_one():
+def test_a_server_that_answers_as_grpc_is_accepted():
     on_ray.check_answer(f"127.0.0.1:{serving(bytes(3) + bytes([4]) + bytes(5))}")
 
 
 @pytest.mark.usefixtures("ray_is_here")
 @pytest.mark.filterwarnings("ignore")
-def test_the_command_says_it_in_one_line(capsys: pytest.CaptureFixture[str]):
+def test_the_command_reports_an_unreachable_ray_in_one_line(capsys: pytest.CaptureFixture[str]):
     names = pictures(1)[:1]
     for address in ("auto", "nonsense", f"127.0.0.1:{free_port()}"):
         assert main(["resize", *names, "--out", "o", *SMALL, "--ray", address]) == 2
@@ -139,11 +139,11 @@ def test_the_command_says_it_in_one_line(capsys: pytest.CaptureFixture[str]):
 
 
 @pytest.mark.parametrize("error", [SystemExit(15), ConnectionError("no\ncluster")])
-def test_whatever_ray_raises_is_one_line(
+def test_any_error_of_ray_is_one_line(
     error: BaseException, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ):
     def init(**options: object) -> None:
-        os.write(2, b"[2026 W 1 1] gcs_client.cc:2: no token\n")  # as Ray's C++ does
+        os.write(2, b"[2026 W 1 1] gcs_client.cc:2: no token\n")  # as Ray's C++ code writes
         raise error
 
     monkeypatch.setitem(sys.modules, "ray", SimpleNamespace(init=init))
@@ -153,7 +153,7 @@ def test_whatever_ray_raises_is_one_line(
     assert capfd.readouterr() == ("", said)
 
 
-def test_without_ray_it_is_one_line(
+def test_a_missing_ray_is_one_line(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     monkeypatch.setitem(sys.modules, "ray", None)
@@ -174,7 +174,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("line", BAD)
-def test_addresses_that_cannot_be_right(
+def test_invalid_addresses_are_rejected(
     line: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     monkeypatch.setattr(addresses, "_listed", lambda name: None)
@@ -194,7 +194,7 @@ def test_a_folder_stands_for_the_images_in_it(folder: Path):
 
 
 @pytest.mark.usefixtures("ray_is_here")
-def test_files_that_lie_elsewhere(monkeypatch: pytest.MonkeyPatch):
+def test_files_in_remote_storage(monkeypatch: pytest.MonkeyPatch):
     from pyarrow import fs
 
     memory = fs._MockFileSystem()
@@ -209,4 +209,4 @@ def test_files_that_lie_elsewhere(monkeypatch: pytest.MonkeyPatch):
     assert addresses.exists(found[1])
     assert not addresses.exists("mock://bucket/in/c.png")
     assert addresses.inside("mock://bucket/out/", "a.png") == "mock://bucket/out/a.png"
-    assert len(memory.get_file_info(fs.FileSelector("bucket/in"))) == 3  # nothing passing is left
+    assert len(memory.get_file_info(fs.FileSelector("bucket/in"))) == 3  # no temporary file is left

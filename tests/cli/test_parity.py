@@ -32,7 +32,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_a_report(folder: Path, capsys: pytest.CaptureFixture[str]):
+def test_a_report_is_printed_and_written(folder: Path, capsys: pytest.CaptureFixture[str]):
     (folder / "page.html").write_text("old")
     command = "parity in.png in.png --html page.html --json rows.json"
     assert main(command.split()) == 0
@@ -51,18 +51,18 @@ def test_a_report(folder: Path, capsys: pytest.CaptureFixture[str]):
     assert sorted(p.name for p in folder.iterdir()) == ["in.png", "page.html", "rows.json"]
 
 
-def test_a_wrong_pixel_is_exit_status_1(
+def test_a_wrong_pixel_gives_exit_status_1(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     monkeypatch.setattr(warp, "warp_affine", off_by_one((0, 0, 40, 60), 1))
     assert main(["parity", "in.png", "--json", "rows.json"]) == 1
     out, err = capsys.readouterr()
-    assert len(err.splitlines()) == 2, "the bars alone"
+    assert len(err.splitlines()) == 2, "only progress bars"
     assert "3 of 5 settings differ" in out
     assert json.loads(Path("rows.json").read_text())["passed"] is False
 
 
-def test_another_arithmetic_breaks_no_promise(capsys: pytest.CaptureFixture[str]):
+def test_differences_in_another_arithmetic_are_no_failure(capsys: pytest.CaptureFixture[str]):
     assert main(["parity", "in.png", "--arithmetic", "exact"]) == 0
     assert "nothing is promised" in capsys.readouterr().out
 
@@ -90,7 +90,7 @@ def test_an_error_is_one_line(line: str, folder: Path, capsys: pytest.CaptureFix
     assert sorted(folder.iterdir()) == before
 
 
-def test_without_opencv():
+def test_a_missing_opencv_is_one_line():
     root = str(ROOT)
     code = f"import sys; sys.path.insert(0, {root!r}); sys.modules['cv2'] = None; "
     code += "from warpkit.cli import main; sys.exit(main(['parity', 'in.png']))"

@@ -43,7 +43,7 @@ def test_the_default_is_antialiased():
 
 @pytest.mark.parametrize("name", ["in.png", "alpha.png"])
 @pytest.mark.parametrize("filter", ["nearest", "box", "bilinear", "bicubic", "lanczos"])
-def test_pillows_pixels_with_alpha_too(name, filter):
+def test_pillows_pixels_with_and_without_alpha(name, filter):
     words = ["--size", "7", "41", "--arithmetic", "pillow", "--interpolation", filter]
     assert main(["resize", name, "out.png", *words]) == 0
     with Image.open(name) as image:
@@ -62,7 +62,7 @@ def test_opencvs_pixels():
 
 
 @pytest.mark.parametrize(("scale", "size"), [("0.5", (10, 12)), ("2 1", (38, 25))])
-def test_scales(scale, size):
+def test_scales_determine_the_size(scale, size):
     assert main(["resize", "in.png", "out.png", "--scale", *scale.split()]) == 0
     assert result().shape == (*size, 3)
 
@@ -105,7 +105,7 @@ def test_errors_are_one_line(words, text, capsys):
     assert text in lines[0]
 
 
-def test_a_kind_that_a_library_does_not_resize_is_named(capsys):
+def test_a_mode_that_a_library_cannot_resize_is_named(capsys):
     Image.fromarray(PIXELS[..., 0].astype(np.int32)).save("in.tif")
     words = ["--size", "3", "4", "--arithmetic", "pillow"]
     assert main(["resize", "in.tif", "out.tif", *words]) == 2

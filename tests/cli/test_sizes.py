@@ -26,7 +26,7 @@ LIMIT = "makes images of up to 178,956,970 pixels, the most that Pillow reads"
 
 
 @pytest.mark.parametrize("line", TOO_MANY)
-def test_too_large_a_result_is_refused(
+def test_a_result_that_is_too_large_is_rejected(
     line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     monkeypatch.chdir(tmp_path)
@@ -40,10 +40,10 @@ def test_too_large_a_result_is_refused(
 
 
 @pytest.mark.parametrize(("pixels", "refused"), [(MOST_PIXELS, False), (MOST_PIXELS + 1, True)])
-def test_the_limit_is_pillows(
+def test_the_limit_is_pillows_limit(
     pixels: int, refused: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
-    """Of a file that has no pixels: Pillow looks at the header first."""
+    """A file without pixels suffices: Pillow reads the header first."""
     path = tmp_path / "in.ppm"
     path.write_bytes(f"P4 {pixels} 1\n".encode())
     assert main(["resize", str(path), str(tmp_path / "out.png"), "--size", "1", "1"]) == 1

@@ -54,7 +54,7 @@ CALLS = {
 
 
 @pytest.mark.parametrize("call", CALLS)
-def test_files_hold_the_cameras_pixels(call):
+def test_files_hold_the_pixels_of_undistort(call):
     assert main(["undistort", "in.png", "out.png", *CAMERA.split(), *call.split()]) == 0
     assert np.array_equal(np.asarray(Image.open("out.png")), truth(**CALLS[call]))
 

@@ -48,7 +48,7 @@ CALLS = {
 
 
 @pytest.mark.parametrize("call", CALLS)
-def test_files_hold_the_views_pixels(call):
+def test_files_hold_the_pixels_of_from_sphere(call):
     assert main(["view", "in.png", "out.png", "--size", "20", "30", *call.split()]) == 0
     found = np.asarray(Image.open("out.png")).astype(int)
     # a value at half a level may round to either side: the rotations differ in their last bits
@@ -56,7 +56,7 @@ def test_files_hold_the_views_pixels(call):
     assert (found == truth(**CALLS[call])).mean() > 0.995
 
 
-def test_angles_look_right_up_and_lean_right():
+def test_positive_angles_look_right_and_up_and_tilt_right():
     assert np.allclose(rotation(90, 0, 0)[2], [1, 0, 0])
     assert np.allclose(rotation(0, 90, 0)[2], [0, -1, 0])
     assert np.allclose(rotation(0, 0, 90)[0], [0, 1, 0])
@@ -70,7 +70,7 @@ def test_a_folder_of_spheres_and_the_size_of_a_view():
         assert found.size == (1280, 720)
 
 
-def test_alpha_hides_colours():
+def test_colours_are_weighted_by_alpha():
     pixels = np.dstack([PIXELS, np.full((24, 48), 255, np.uint8)])
     pixels[::2, :, 3] = 0
     pixels[::2, :, :3] = 255

@@ -27,14 +27,14 @@ HALVES = np.rint(np.arange(9) / 2).astype(int)  # ties to even
 
 
 def shifted(right: int, down: int, fill: int = 0) -> np.ndarray:
-    """PIXELS moved to the right and down."""
+    """PIXELS shifted to the right and down."""
     result = np.full_like(PIXELS, fill)
     result[down:, right:] = PIXELS[: 9 - down, : 9 - right]
     return result
 
 
 def sheared() -> np.ndarray:
-    """PIXELS with row y moved to the right by y."""
+    """PIXELS with row y shifted to the right by y."""
     rows = [np.concatenate([np.zeros_like(row[:y]), row[: 9 - y]]) for y, row in enumerate(PIXELS)]
     return np.stack(rows)
 
@@ -75,12 +75,12 @@ def result(name: str = "out.png") -> np.ndarray:
 
 
 @pytest.mark.parametrize("options", WARPS)
-def test_pixels(options: str):
+def test_each_option_gives_the_expected_pixels(options: str):
     assert main(["warp", "in.png", "out.png", *options.split()]) == 0
     np.testing.assert_array_equal(result(), WARPS[options])
 
 
-def test_options_may_stand_before_the_files():
+def test_options_may_precede_the_files():
     assert main(["warp", "--translate", "2", "1", "in.png", "out.png"]) == 0
     np.testing.assert_array_equal(result(), shifted(2, 1))
 
@@ -91,14 +91,14 @@ def test_shear_along_y():
     np.testing.assert_array_equal(result().swapaxes(0, 1), sheared())
 
 
-def test_a_border_value_for_every_channel():
+def test_one_border_value_per_channel():
     words = ["--translate", "2", "1", "--border-value", "1", "2", "3"]
     assert main(["warp", "in.png", "out.png", *words]) == 0
     assert (result()[0] == (1, 2, 3)).all()
 
 
 @pytest.mark.parametrize("arithmetic", ["exact", "opencv4", "opencv5"])
-def test_the_arithmetic_is_passed_on(arithmetic: str):
+def test_the_arithmetic_is_passed_to_the_warp(arithmetic: str):
     words = ["--matrix", *["0.9", "0.2", "1.3", "-0.1", "1.1", "0.4"], "--arithmetic", arithmetic]
     assert main(["warp", "in.png", "out.png", *words]) == 0
     matrix = torch.tensor([[0.9, 0.2, 1.3], [-0.1, 1.1, 0.4]], dtype=torch.float64)
@@ -107,7 +107,7 @@ def test_the_arithmetic_is_passed_on(arithmetic: str):
     np.testing.assert_array_equal(result(), expected.numpy())
 
 
-def test_the_middle_is_the_default_centre_of_an_oblong_image():
+def test_the_default_centre_of_an_oblong_image_is_its_middle():
     Image.fromarray(PIXELS[:4]).save("in.png")
     assert main(["warp", "in.png", "out.png", "--angle", "180"]) == 0
     np.testing.assert_array_equal(result(), PIXELS[:4][::-1, ::-1])
@@ -130,12 +130,12 @@ KINDS = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_png_keeps_its_kind(kind: str):
+def test_a_png_keeps_its_mode(kind: str):
     image, expected = KINDS[kind]
     image.save("in.png")
     assert main(["warp", "in.png", "out.png", "--angle", "90"]) == 0
     with Image.open("out.png") as out, Image.open("in.png") as saved:
-        # Pillow before 11.3 opens a grey PNG of 16 bits as I
+        # Pillow before 11.3 opens a 16-bit grey PNG as mode I
         assert out.mode == (saved.mode if kind == "I;16" else expected)
         exact = "RGB" if kind == "P" else expected
         turned = np.rot90(np.array(image.convert(exact)))
@@ -173,7 +173,7 @@ def test_float_images_pass_through_tiff():
 
 def test_exif_orientation_is_applied():
     exif = Image.Exif()
-    exif[274] = 6  # turned clockwise by 90 degrees to be seen
+    exif[274] = 6  # to be rotated clockwise by 90 degrees for display
     Image.fromarray(PIXELS[:4]).save("in.png", exif=exif)
     assert main(["warp", "in.png", "out.png"]) == 0
     np.testing.assert_array_equal(result(), np.rot90(PIXELS[:4], -1))
@@ -181,7 +181,7 @@ def test_exif_orientation_is_applied():
         assert 274 not in out.getexif()
 
 
-def test_the_colour_profile_stays():
+def test_the_colour_profile_is_kept():
     Image.fromarray(PIXELS).save("in.png", icc_profile=b"a profile")
     assert main(["warp", "in.png", "out.png"]) == 0
     with Image.open("out.png") as out:
@@ -195,7 +195,7 @@ def test_a_file_may_be_warped_onto_itself_through_a_link(folder: Path):
     np.testing.assert_array_equal(result("in.png"), TURNED)
 
 
-def test_a_failed_write_leaves_what_was_there(
+def test_a_failed_write_leaves_the_old_file(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     (folder / "out.png").write_bytes(b"old")
@@ -289,7 +289,7 @@ BAD = {
 
 
 def png16(path: str) -> None:
-    """A PNG of 16 bits a colour channel, which Pillow cannot write."""
+    """A PNG with 16 bits per colour channel, which Pillow cannot write."""
 
     def chunk(kind: bytes, data: bytes) -> bytes:
         check = zlib.crc32(kind + data)
@@ -328,13 +328,13 @@ def test_help_fits_a_terminal(
     assert max(map(len, text.splitlines())) <= 80
 
 
-def test_the_version(capsys: pytest.CaptureFixture[str]):
+def test_version_prints_the_version(capsys: pytest.CaptureFixture[str]):
     assert main(["--version"]) == 0
     assert capsys.readouterr().out == f"warpkit {wk.__version__}\n"
 
 
 def run(*command: str) -> subprocess.CompletedProcess[str]:
-    """A process of its own, with this package."""
+    """Run Python in a new process, with this package."""
     root = str(ROOT)
     code = f"import sys; sys.path.insert(0, {root!r}); "
     return subprocess.run(
@@ -342,8 +342,8 @@ def run(*command: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_as_a_module():
-    command = [sys.executable, "-m", "warpkit", "warp", "in.png", "out.png"]  # with no fork
+def test_the_package_runs_as_a_module():
+    command = [sys.executable, "-m", "warpkit", "warp", "in.png", "out.png"]  # not forked
     done = subprocess.run(
         [*command, "--matrix", "-1", "0", "8", "0", "-1", "8"],
         env={**os.environ, "PYTHONPATH": str(ROOT)},
@@ -359,7 +359,7 @@ def test_as_a_module():
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="has no device that is full")
 @pytest.mark.parametrize("word", ["--help", "--version"])
-def test_an_output_that_is_full_is_one_line(word: str):
+def test_a_full_output_device_is_one_line(word: str):
     with open("/dev/full", "w") as full:
         done = subprocess.run(
             [*python(), "-m", "warpkit", word],

@@ -1,4 +1,4 @@
-"""Many threads, all kinds of processes, interrupts, and memory after many calls."""
+"""Many threads, all kinds of worker processes, interrupts, and memory after many calls."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MATRIX = [[0.9, 0.2, 1.3], [-0.2, 1.1, 0.4]]
 
 
 def both_ways(seed: int, side: int = 24) -> list[torch.Tensor]:
-    """A warp and a patch pasted on it, and their gradients."""
+    """A warp, a patch pasted onto it, and their gradients."""
     image = noise(2, 3, side, side, dtype=torch.float32, seed=seed).requires_grad_()
     matrix = torch.tensor(MATRIX).requires_grad_()
     out = wk.warp_affine(image, matrix, border="reflect_101")
@@ -52,7 +52,7 @@ FUSED = transforms.Fused([transforms.RandomAffine(30), transforms.Resize((15, 13
 
 
 def all_else(seed: int, side: int = 24) -> list[torch.Tensor]:
-    """What other functions make of pictures, and their gradients."""
+    """Results of the other functions on images, and their gradients."""
     image = noise(1, 3, side, side, dtype=torch.float32, seed=seed).requires_grad_()
     field = (4 * noise(side, side, 2, dtype=torch.float32, seed=seed)).requires_grad_()
     camera_matrix = torch.tensor(EYE)
@@ -84,12 +84,12 @@ def all_else(seed: int, side: int = 24) -> list[torch.Tensor]:
 
 
 def everything(seed: int, side: int = 24) -> list[torch.Tensor]:
-    """All of it."""
+    """The results of both."""
     return both_ways(seed, side) + all_else(seed, side if side < 100 else side // 4)
 
 
-@pytest.mark.parametrize("side", [24, 320])  # without the pool of threads, and with it
-def test_sixteen_threads_find_what_one_finds(side):
+@pytest.mark.parametrize("side", [24, 320])  # without and with the pool of threads
+def test_sixteen_threads_give_the_results_of_one(side):
     alone = [everything(seed, side) for seed in range(2)]
     with ThreadPoolExecutor(16) as pool:
         together = list(pool.map(lambda n: everything(n % 2, side), range(16)))
@@ -117,7 +117,7 @@ if __name__ == "__main__":
 """
 
 
-def test_workers_find_what_one_process_finds(tmp_path):
+def test_workers_give_the_results_of_one_process(tmp_path):
     script = tmp_path / "workers.py"
     script.write_text(WORKERS)
     command = [*python(), str(script), str(ROOT)]
@@ -135,10 +135,10 @@ def test_an_interrupt_leaves_the_pool_usable():
     before = torch.get_num_threads()
     image = noise(1, 3, 2000, 2000, dtype=torch.float32)
     options = {"interpolation": "lanczos4", "backend": "cpu"}
-    expected = wk.warp_affine(image, MATRIX, **options)  # compiled
+    expected = wk.warp_affine(image, MATRIX, **options)  # compiles the kernel
     torch.set_num_threads(2)
     caller = threading.get_ident()
-    # jobs in a shell's background start with the signal ignored
+    # background jobs of a shell start with this signal ignored
     handler = signal.signal(signal.SIGINT, signal.default_int_handler)
     timer = threading.Timer(0.02, lambda: signal.pthread_kill(caller, signal.SIGINT))
     try:
@@ -175,7 +175,7 @@ CALLS = {
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="has no /proc")
 @pytest.mark.parametrize("name", CALLS)
-def test_many_calls_keep_no_memory(name):
+def test_many_calls_leak_no_memory(name):
     image = noise(1, 3, 64, 64, dtype=torch.float32).requires_grad_()
     matrix = torch.tensor(MATRIX, requires_grad=True)
 
@@ -187,5 +187,5 @@ def test_many_calls_keep_no_memory(name):
     before = resident()
     for _ in range(100):
         call()
-    # one result of 48 KiB kept a call would be 4.7 MiB
+    # one leaked result of 48 KiB per call would make 4.7 MiB
     assert resident() - before < 1.6 * 2**20

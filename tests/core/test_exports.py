@@ -70,7 +70,7 @@ def in_an_export(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("name", REFUSED)
 @pytest.mark.usefixtures("in_an_export")
-def test_what_makes_no_graph_says_what_to_do(name: str):
+def test_calls_without_a_graph_say_what_to_do_instead(name: str):
     call, instead = REFUSED[name]
     with pytest.raises(RuntimeError, match="cannot be exported to ONNX ") as raised:
         call()
@@ -79,7 +79,7 @@ def test_what_makes_no_graph_says_what_to_do(name: str):
 
 
 @pytest.mark.usefixtures("in_an_export")
-def test_cv2s_decisions_are_refused_of_tensors_alone():
+def test_value_dependent_functions_are_rejected_for_tensors_only():
     turn = np.array([0.1, -0.2, 0.3])
     assert cv2.Rodrigues(turn)[0].shape == (3, 3)
     with pytest.raises(RuntimeError, match=r"opencv\.Rodrigues: .*: call it before the export"):
@@ -87,7 +87,7 @@ def test_cv2s_decisions_are_refused_of_tensors_alone():
 
 
 @pytest.mark.usefixtures("in_an_export")
-def test_what_draws_nothing_is_not_refused():
+def test_calls_without_random_draws_are_not_rejected():
     resize, crop = transforms.Resize((5, 6)), transforms.CenterCrop((3, 4))
     assert resize(IMAGE).shape[-2:] == (5, 6)
     assert crop(IMAGE).shape[-2:] == (3, 4)
@@ -95,14 +95,14 @@ def test_what_draws_nothing_is_not_refused():
 
 
 def plane() -> tuple[Tensor, Tensor]:
-    """All directions, short and long, with the axes and the origin."""
+    """Short and long vectors in all directions, with the axes and the origin."""
     angle = torch.linspace(-4, 4, 2001, dtype=torch.float64)
     x = torch.cat((angle.cos(), angle.cos() * 1e-20, torch.tensor([0.0, 1, -1, 0, 0])))
     y = torch.cat((angle.sin(), angle.sin() * 1e-20, torch.tensor([0.0, 0, 0, 1, -1])))
     return x, y
 
 
-def test_an_arc_tangent_is_float64s(in_an_export: None):
+def test_arctangents_are_accurate_to_float64(in_an_export: None):
     x, y = plane()
     torch.testing.assert_close(exports.atan2(y, x), torch.atan2(y, x), rtol=0, atol=1e-13)
     torch.testing.assert_close(exports.atan(y), y.atan(), rtol=0, atol=1e-13)
@@ -110,6 +110,6 @@ def test_an_arc_tangent_is_float64s(in_an_export: None):
     assert torch.equal(single, torch.atan2(y.float(), x.float()))
 
 
-def test_a_length_is_hypots(in_an_export: None):
+def test_lengths_match_hypot(in_an_export: None):
     x, y = plane()
     torch.testing.assert_close(exports.hypot(x, y), torch.hypot(x, y), rtol=1e-15, atol=0)

@@ -15,7 +15,7 @@ def dumb(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("dumb")
 @pytest.mark.parametrize("is_terminal", ["0", "1"])
-def test_where_no_bar_moves_there_are_lines(
+def test_dumb_terminals_get_lines_instead_of_bars(
     is_terminal: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     monkeypatch.setenv("TTY_COMPATIBLE", is_terminal)
@@ -29,14 +29,14 @@ def test_where_no_bar_moves_there_are_lines(
 
 
 @pytest.mark.usefixtures("dumb")
-def test_lines_leave_out_what_comes_at_once(capsys: pytest.CaptureFixture[str]):
+def test_quick_steps_are_left_out_of_lines(capsys: pytest.CaptureFixture[str]):
     with progress.progress_bar("looking", total=1000) as advance:
         for number in range(1000):
             advance(str(number))
     assert capsys.readouterr().err == "looking 1000/1000 999\n"
 
 
-def test_two_bars_of_a_command_have_names_of_their_own(
+def test_two_bars_of_a_command_have_their_own_names(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     monkeypatch.setenv("TERM", "dumb")

@@ -24,14 +24,14 @@ CASES = [
 
 
 @pytest.mark.parametrize("shapes", CASES, ids=str)
-def test_it_is_torchs(shapes: list[tuple[int, ...]]):
+def test_shapes_broadcast_as_in_torch(shapes: list[tuple[int, ...]]):
     got = broadcast_shapes(*shapes)
     assert isinstance(got, torch.Size)
     assert got == torch.broadcast_shapes(*shapes)
 
 
 def test_a_first_call_imports_no_sympy():
-    """torch's own would: 0.4 s."""
+    """torch.broadcast_shapes would import it, which takes 0.4 s."""
     code = (
         "import torch, sys, warpkit as wk; before = set(sys.modules); "
         "wk.warp_affine(torch.zeros(1, 1, 4, 5), torch.eye(2, 3).expand(3, 2, 3)); "
@@ -41,7 +41,7 @@ def test_a_first_call_imports_no_sympy():
     assert done.stdout.strip() == "False"
 
 
-def test_what_does_not_broadcast_is_refused_as_by_torch():
+def test_incompatible_shapes_raise_torchs_error():
     with pytest.raises(RuntimeError):
         broadcast_shapes((2,), (3,))
     with pytest.raises(RuntimeError):
@@ -51,5 +51,5 @@ def test_what_does_not_broadcast_is_refused_as_by_torch():
 def test_symbolic_sizes_stay_symbolic():
     with FakeTensorMode(shape_env=ShapeEnv()) as mode:
         fake = mode.from_tensor(torch.zeros(3, 4))
-        n = (fake > 0).nonzero().shape[0]  # a size that the values decide
+        n = (fake > 0).nonzero().shape[0]  # a size that depends on the values
         assert broadcast_shapes((n, 1), (1, 5))[0] is n

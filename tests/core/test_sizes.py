@@ -183,19 +183,19 @@ CASES: dict[str, Callable[[Whole], Any]] = {
 
 
 def arrays_of(result: Any) -> list[np.ndarray]:
-    """Every number of a result."""
+    """All numbers of a result, as arrays."""
     parts = result if isinstance(result, tuple) else (result,)
     return [np.asarray(p.detach() if isinstance(p, Tensor) else p) for p in parts]
 
 
 @pytest.mark.parametrize("kind", [np.int64, np.int32, np.uint8])
 @pytest.mark.parametrize("case", CASES)
-def test_integers_of_numpy_are_sizes_and_counts(case, kind):
-    """Also those of 8 bits, whose own arithmetic wraps round."""
+def test_numpy_integers_are_accepted_as_sizes_and_counts(case, kind):
+    """Also 8-bit integers, whose own arithmetic wraps around."""
     results = []
     for whole in (int, kind):
         torch.manual_seed(0)
-        with warnings.catch_warnings():  # of a gradient that is zero, a view that sees nothing
+        with warnings.catch_warnings():  # of a zero gradient, and of an empty view
             warnings.simplefilter("ignore", UserWarning)
             results.append(arrays_of(CASES[case](whole)))
     for one, other in zip(*results, strict=True):
@@ -219,8 +219,8 @@ RESULTS = ("Alignment", "attacks.Pipeline", "validation.Preprocessing")
 """What is given back, with `size` or `steps` of another kind."""
 
 
-def test_every_public_function_that_takes_a_size_is_here():
-    """A new one is added to CASES, so that it is tried."""
+def test_every_public_function_that_takes_a_size_is_in_cases():
+    """A new function must be added to CASES, so that it is tested."""
     covered = {case.partition(",")[0] for case in CASES}
     missing = []
     for module in MODULES:
@@ -233,7 +233,7 @@ def test_every_public_function_that_takes_a_size_is_here():
                 continue
             if own.startswith(("warpkit.core", "warpkit.engine")) or full in RESULTS:
                 continue
-            if own == "warpkit.opencv.sizes":  # imported there, and no part of OpenCV's face
+            if own == "warpkit.opencv.sizes":  # a private module, not one of OpenCV's names
                 continue
             if isinstance(value, type) and issubclass(value, Exception):
                 continue

@@ -50,7 +50,7 @@ ELSEWHERE = [
 
 @pytest.mark.parametrize(("argument", "value", "got"), ELSEWHERE)
 @pytest.mark.parametrize("name", ["warp_affine", "crop_patches"])
-def test_the_names_of_other_libraries_are_answered(name, argument, value, got):
+def test_names_of_other_libraries_get_a_hint(name, argument, value, got):
     calls = {
         "warp_affine": lambda: wk.warp_affine(IMAGE, EYE, **{argument: value}),
         "crop_patches": lambda: wk.crop_patches(
@@ -58,7 +58,7 @@ def test_the_names_of_other_libraries_are_answered(name, argument, value, got):
         ),
     }
     if (name, argument) == ("crop_patches", "arithmetic"):
-        got = "arithmetic"  # it has none: Python's own answer
+        got = "arithmetic"  # it has no such name: Python's own error
         with pytest.raises(TypeError, match=got):
             calls[name]()
         return
@@ -87,13 +87,13 @@ KEYWORDS = [
 
 
 @pytest.mark.parametrize(("name", "keyword", "value", "text"), KEYWORDS)
-def test_the_keywords_of_other_libraries_are_answered(name, keyword, value, text):
+def test_keywords_of_other_libraries_get_a_hint(name, keyword, value, text):
     with pytest.raises(TypeError, match=re.escape(f"{name}: `{keyword}` must be {text}")) as caught:
         getattr(wk, name)(IMAGE, EYE, **{keyword: value})
-    assert caught.value.__suppress_context__  # Python's own answer does not stand above it
+    assert caught.value.__suppress_context__  # Python's own error is not shown above it
 
 
-def test_a_keyword_that_nobody_has_gets_pythons_answer():
+def test_an_unknown_keyword_gets_pythons_error():
     for keyword in ("intrpolation", "fill"):
         options: dict[str, Any] = {keyword: 1}
         with pytest.raises(TypeError, match=f"unexpected keyword argument '{keyword}'"):
@@ -103,7 +103,7 @@ def test_a_keyword_that_nobody_has_gets_pythons_answer():
 
 
 def grid(height: int, width: int) -> torch.Tensor:
-    """The identity of F.grid_sample, (1, h, w, 2)."""
+    """The identity grid of F.grid_sample, (1, h, w, 2)."""
     return F.affine_grid(EYE[None], [1, 1, height, width], align_corners=False)
 
 
@@ -140,7 +140,7 @@ SLIPS = [
 
 LAST = torch.zeros(2, 48, 64, 3)
 """Images (B, H, W, C)."""
-NESTED = [  # a function that calls another one, which looks too
+NESTED = [  # functions that call another one that also checks
     (lambda: wk.warp_flow(LAST, torch.zeros(8, 9, 2)), "warp_flow: `image`"),
     (lambda: wk.camera.undistort(LAST, torch.eye(3), torch.zeros(4)), "undistort: `image`"),
     (lambda: transforms.RandomAffine(10)(LAST), "RandomAffine: `inpt`"),
@@ -171,34 +171,34 @@ TRANSFORMER = nn.SpatialTransformer(
 
 
 @pytest.mark.parametrize(("call", "text"), SLIPS + NESTED)
-def test_other_conventions_are_warned_of_once(call, text):
+def test_other_conventions_get_one_warning(call, text):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         call()
     assert len(caught) == 1
     assert str(caught[0].message).startswith(text)
-    assert caught[0].filename == __file__  # the line to mend, not one of the package
+    assert caught[0].filename == __file__  # the caller's line, not one of the package
 
 
-def test_what_can_be_meant_is_not_warned_of():
+def test_arguments_that_may_be_intended_get_no_warning():
     """Every warning is an error in these tests."""
-    wk.warp_affine(torch.zeros(2, 512, 4, 4), EYE)  # a network's features
-    wk.warp_affine(torch.zeros(3, 64, 4), EYE)  # a strip
+    wk.warp_affine(torch.zeros(2, 512, 4, 4), EYE)  # features of a network
+    wk.warp_affine(torch.zeros(3, 64, 4), EYE)  # a narrow strip
     small, zeros = torch.zeros(1, 8, 8), torch.zeros(1, 23, 23, 2)
-    wk.remap(small, grid(23, 23))  # a part of a small image
-    wk.remap(LARGE, grid(8, 8))  # of a few points
+    wk.remap(small, grid(23, 23))  # part of a small image
+    wk.remap(LARGE, grid(8, 8))  # only a few points
     wk.remap(LARGE, zeros)
-    wk.remap(LARGE, zeros - 1)  # what marks points that see nothing
+    wk.remap(LARGE, zeros - 1)  # a marker for points that see nothing
     wk.remap(LARGE, grid(23, 23) * 20)
     wk.remap(LARGE, torch.full_like(zeros, torch.nan))
-    wk.crop_patches(LARGE, [[0, 0, 1, 1]], None, (2, 2))  # the first pixel
+    wk.crop_patches(LARGE, [[0, 0, 1, 1]], None, (2, 2))  # the box of the first pixel
     wk.crop_patches(small, [[0.2, 0.2, 0.9, 0.9]], None, (2, 2))
     wk.crop_patches(LARGE, [[0.2, 0.2, 0.9, 0.9], [0.2, 0.2, 3.9, 0.9]], None, (2, 2))
     wk.crop_patches(LARGE, torch.zeros(0, 4), None, (2, 2))
 
 
-def test_nobody_looks_where_there_is_no_value():
-    """In vmap, while torch traces, and on a device without numbers."""
+def test_values_are_not_checked_where_there_are_none():
+    """Under vmap, while torch traces, and on the meta device."""
     points = grid(32, 48).expand(3, -1, -1, -1)
     torch.vmap(lambda p: wk.remap(LARGE[0], p))(points)
     torch.compile(lambda p: wk.remap(LARGE, p), backend="eager", fullgraph=True)(points)

@@ -24,7 +24,7 @@ def make(names: Sequence[str]) -> Table:
 
 
 @pytest.mark.parametrize(("width", "gone"), [(50, 2), (60, 1), (80, 0), (120, 0)])
-def test_columns_go_before_digits_do(width: int, gone: int):
+def test_narrow_tables_drop_columns_before_digits(width: int, gone: int):
     out = StringIO()
     print_fitting(Console(file=out, width=width, color_system=None, highlight=False), make, NAMES)
     text = out.getvalue()

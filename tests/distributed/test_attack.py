@@ -20,7 +20,7 @@ STEPS = 24
 
 
 def start(out: Path, *options: str) -> subprocess.Popen[str]:
-    """A run in two processes."""
+    """Start a run in two processes."""
     command = [*python(), "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
     command += ["--no-python", *python(), "-m", "examples.attack_distributed"]
     command += ["--out", str(out), "--batch", "15"]
@@ -32,20 +32,20 @@ def start(out: Path, *options: str) -> subprocess.Popen[str]:
 
 
 def finish(process: subprocess.Popen[str]) -> str:
-    """Its output, once it has ended well."""
+    """The output of a run, once it has succeeded."""
     out, err = process.communicate(timeout=180)
     assert process.returncode == 0, err
     return out
 
 
 def kill(process: subprocess.Popen[str], out: Path) -> None:
-    """Stop torchrun and what it has started, without a word."""
+    """Kill torchrun and the processes that it has started."""
     listed = subprocess.run(["pgrep", "-f", str(out)], capture_output=True, text=True)
     commands = [int(pid) for pid in listed.stdout.split()]
     assert len(commands) == 3
     for pid in commands:
         os.kill(pid, signal.SIGKILL)
-    process.communicate(timeout=180)  # until none of them holds its streams
+    process.communicate(timeout=180)  # until none of them holds the streams
     assert process.returncode == -signal.SIGKILL
 
 
@@ -56,8 +56,8 @@ def net(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_a_killed_run_goes_on_with_the_same_result(net: Path, tmp_path: Path):
-    """To the last bit, on as many processes."""
+def test_a_killed_run_resumes_to_the_same_result(net: Path, tmp_path: Path):
+    """The bits are the same, with the same number of processes."""
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     for folder in (whole, killed):
         folder.mkdir()

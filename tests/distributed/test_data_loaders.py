@@ -12,7 +12,7 @@ from tests.support import ROOT
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])
-def test_workers_that_stay_give_the_parents_bits(method: str):
+def test_persistent_workers_give_the_parents_bits(method: str):
     if method not in multiprocessing.get_all_start_methods():
         pytest.skip(f"no {method} here")
     command = [sys.executable, "-m", "tests.support.data_loader", method]

@@ -36,7 +36,7 @@ ON_BOXES = wk.box_to_matrix(BOXES, (3, 4), angle=20.0)
 
 
 class Case(NamedTuple):
-    """A call, and where its tensors are: a dimension they are sharded along, WHOLE or PLAIN."""
+    """A call and the placement of its tensors: a sharded dimension, WHOLE or PLAIN."""
 
     function: Callable[..., Any]
     tensors: dict[str, tuple[Tensor, int | str]]
@@ -220,7 +220,7 @@ CASES = {
 
 
 def placed(value: Tensor, where: int | str, mesh: DeviceMesh, dims: tuple[int, ...]) -> Tensor:
-    """A leaf of the graph, sharded over some dimensions of the mesh."""
+    """A leaf tensor, sharded over some dimensions of the mesh."""
     if where != PLAIN:
         placements: list[Placement] = [Replicate()] * mesh.ndim
         value = DTensor.from_local(value, mesh, list(placements))
@@ -249,7 +249,7 @@ def differentiates_twice(mesh: DeviceMesh) -> bool:
 
 
 def outcome(case: Case, inputs: dict[str, Tensor], second: bool) -> list[Tensor]:
-    """Results and gradients of both orders, each whole."""
+    """Results and gradients of both orders, each gathered into a full tensor."""
     result = case.function(**inputs, **case.options)
     results = list(result) if isinstance(result, tuple) else [result]
     leaves = [leaf for leaf in inputs.values() if leaf.requires_grad]
@@ -278,8 +278,8 @@ def compare(name: str, shape: tuple[int, ...], dims: tuple[int, ...], second: bo
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_shards_give_what_one_process_gives(processes: Processes, name: str):
-    """Values and gradients of first and second order, also where a process has no image."""
+def test_shards_give_the_results_of_one_process(processes: Processes, name: str):
+    """Values and gradients of first and second order, also if a process has no image."""
     for found in processes.run(compare, name, (4,), (0,), True):
         assert max(found) <= TOLERANCE["shards float64"], found
 
@@ -288,14 +288,16 @@ def test_shards_give_what_one_process_gives(processes: Processes, name: str):
     "name", ["matrices to be split", "objects transformed", "columns assigned"]
 )
 @pytest.mark.parametrize("dims", [(1,), (0, 1)])
-def test_a_mesh_of_two_dimensions(processes: Processes, name: str, dims: tuple[int, ...]):
-    """Sharded over one and the same over the other, as replicas are; or over both."""
+def test_a_two_dimensional_mesh_gives_the_results_of_one_process(
+    processes: Processes, name: str, dims: tuple[int, ...]
+):
+    """Sharded over one dimension and replicated over the other, or sharded over both."""
     for found in processes.run(compare, name, (2, 2), dims, False):
         assert max(found) <= TOLERANCE["shards float64"], found
 
 
 def two_axes(copies: int) -> float:
-    """Images over one dimension of the mesh, the matrices of each over the other."""
+    """Images are sharded over one dimension of the mesh, their matrices over the other."""
     mesh = init_device_mesh("cpu", (2, 2))
     images, matrices = IMAGES[:, None].repeat(1, copies, 1, 1, 1), TURNS[:3]
     own = [placed(images, 0, mesh, (0,)), placed(matrices, 0, mesh, (1,))]
@@ -307,7 +309,7 @@ def two_axes(copies: int) -> float:
 
 @pytest.mark.parametrize("copies", [1, 3])
 def test_every_dimension_of_a_batch_may_be_sharded(processes: Processes, copies: int):
-    """Also where each process takes its part of the other dimension."""
+    """Also if each process holds its part of the other dimension."""
     assert processes.run(two_axes, copies) == [0.0] * 4
 
 
@@ -323,7 +325,7 @@ def integers() -> bool:
     return torch.equal(full(result), alone)
 
 
-def test_integers_carry_no_gradient(processes: Processes):
+def test_integers_get_no_gradient(processes: Processes):
     assert processes.run(integers) == [True] * 4
 
 
@@ -337,15 +339,16 @@ def channels_last() -> tuple[bool, bool]:
 
 
 def test_channels_last_and_its_stride_are_kept(processes: Processes):
-    """Of a process without images nothing can be told."""
+    """A process without images has no strides to compare."""
     assert processes.run(channels_last)[:3] == [(True, True)] * 3
 
 
 def attack_gradient(batch: int, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-    """The gradient to a patch over all processes, and from the whole batch in this one."""
+    """A patch's gradient summed over all processes, and that of the whole batch in this one."""
     mesh = init_device_mesh("cpu", (4,))
     model, patch = learn(Crops(20, seed=0), steps=3).to(dtype), Patch(8).to(dtype)
-    if dtype == torch.float32:  # a convolution's last bits depend on the batch, and a ReLU on them
+    # a convolution's last bits depend on the batch, and a ReLU depends on these bits
+    if dtype == torch.float32:
         torch.manual_seed(0)
         model = nn.Sequential(nn.AvgPool2d(8), nn.Flatten(), nn.Linear(3 * 36, 5))
     crops = Crops(20, seed=1).images.to(dtype)
@@ -359,10 +362,10 @@ def attack_gradient(batch: int, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
 
 @pytest.mark.parametrize("batch", [8, 5])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_the_gradient_to_a_patch_is_that_of_the_whole_batch(
+def test_the_gradient_to_a_patch_equals_the_whole_batchs(
     processes: Processes, batch: int, dtype: torch.dtype
 ):
-    """Relative to its largest entry; a hundredth more of it would be found."""
+    """Relative to the largest entry; an error of 1 % would be found."""
     limit = TOLERANCE[f"shards {str(dtype).removeprefix('torch.')}"]
     for gradient, whole in processes.run(attack_gradient, batch, dtype):
         scale = whole.abs().max()

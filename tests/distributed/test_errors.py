@@ -23,7 +23,7 @@ from tests.support.processes import Processes
 
 
 def refusal(name: str) -> str:
-    """The error of a call with placements that do not fit."""
+    """The error message of a call with unsupported placements."""
     function, given, _ = REFUSED[name]
     mesh = init_device_mesh("cpu", (4,))
     try:
@@ -106,13 +106,13 @@ REFUSED: dict[str, tuple[Callable[..., Tensor], dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_does_not_fit_is_refused(processes: Processes, name: str):
+def test_unsupported_placements_are_rejected(processes: Processes, name: str):
     text = REFUSED[name][2]
     assert processes.run(refusal, name) == [" ".join(text.split())] * 4
 
 
 def misplaced() -> str:
-    """Objects whose images are on another process."""
+    """The error for objects whose images are on another process."""
     mesh = init_device_mesh("cpu", (4,))
     images, boxes, index = (at(v, Shard(0), mesh) for v in (IMAGES, BOXES, INDEX.flip(0)))
     try:
@@ -122,12 +122,12 @@ def misplaced() -> str:
     return "no error"
 
 
-def test_an_object_must_be_where_its_image_is(processes: Processes):
+def test_an_object_must_be_on_its_images_process(processes: Processes):
     text = "crop_patches: `image_index` must be in [0, 2), the images of its process, got 4 at 0"
     assert processes.run(misplaced)[0] == text
 
 
-def test_dtensors_before_the_import_are_refused():
+def test_dtensors_from_before_the_import_are_rejected():
     code = """
 import torch, torch.distributed as dist, warpkit
 from torch.distributed.device_mesh import init_device_mesh
@@ -153,7 +153,7 @@ def settle_again(folder: Path) -> int | str | None:
     return None
 
 
-def test_the_folder_of_another_run_is_refused(processes: Processes, tmp_path: Path):
+def test_the_folder_of_another_run_is_rejected(processes: Processes, tmp_path: Path):
     assert processes.run(settle_again, tmp_path) == [None] * 4
     assert json.loads((tmp_path / "options.json").read_text()) == {"steps": 2}
     (tmp_path / "options.json").write_text('{"steps": 1}')

@@ -24,8 +24,8 @@ from warpkit import attacks, validation
 from warpkit.distributed import ray as distributed_ray
 from warpkit.distributed.ray import prepare
 
-ray: Any = pytest.importorskip("ray", reason="Ray is not installed: scripts/test_ray has it")
-pytestmark = pytest.mark.filterwarnings("ignore")  # Ray's own
+ray: Any = pytest.importorskip("ray", reason="Ray is not installed; scripts/test_ray installs it")
+pytestmark = pytest.mark.filterwarnings("ignore")  # warnings of Ray itself
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -34,7 +34,7 @@ def cluster() -> Iterator[None]:
         warnings.simplefilter("ignore")
         import ray.data
 
-        # a GPU that is not there: a worker that asks for it is started
+        # a pretended GPU, so that a worker that asks for one starts
         local = {"address": "local", "include_dashboard": False, "log_to_driver": False}
         ray.init(num_cpus=2, num_gpus=1, **local)
         logging.getLogger("ray.data").setLevel(logging.CRITICAL)
@@ -44,7 +44,7 @@ def cluster() -> Iterator[None]:
 
 
 def items(values: list[Any]) -> Any:
-    """A data set in which the pictures stand in this order."""
+    """A data set of these images in this order."""
     rows = [{"image": value, "id": k} for k, value in enumerate(values)]
     return ray.data.from_items(rows, override_num_blocks=2)
 
@@ -57,7 +57,7 @@ PICTURES = [photograph(20 + k % 3, 30, k) for k in range(24)]
 
 
 @pytest.mark.parametrize("batch_size", [1, 5, None])
-def test_pictures_of_many_sizes_are_pillows_own(batch_size: int | None):
+def test_images_of_many_sizes_have_pillows_pixels(batch_size: int | None):
     rows = taken(prepare(items(PICTURES), half, batch_size=batch_size))
     assert len(rows) == len(PICTURES)
     for row, picture in zip(rows, PICTURES, strict=True):
@@ -66,14 +66,14 @@ def test_pictures_of_many_sizes_are_pillows_own(batch_size: int | None):
         assert row["error"] is None
 
 
-def test_a_pipeline_gives_what_it_gives_in_one_process():
+def test_a_pipeline_gives_the_results_of_one_process():
     pipeline = attacks.Pipeline(half, attacks.normalize([0.5, 0.4, 0.3], [0.2, 0.3, 0.4]))
     for row in taken(prepare(items(PICTURES[::4]), pipeline, output="x")):
         images = torch.from_numpy(row["image"].copy()).permute(2, 0, 1)[None]
         np.testing.assert_array_equal(row["x"], pipeline(images)[0])
 
 
-def test_what_identify_found_runs():
+def test_a_pipeline_found_by_identify_runs():
     def program(image: Any) -> np.ndarray:
         return np.asarray(image.resize((17, 12), 2))[..., ::-1].transpose(2, 0, 1)
 
@@ -95,7 +95,7 @@ def test_a_row_that_fails_is_kept_with_its_error(tmp_path: Path):
             np.testing.assert_array_equal(row["pixel_values"], pillows(PICTURES[k]))
     assert rows[3]["error"].startswith("UnidentifiedImageError: cannot identify image file")
     assert [k for k, row in enumerate(rows) if row["error"]] == [3, 17]
-    batch = prepared.take_batch(24)["pixel_values"]  # zeros for None
+    batch = prepared.take_batch(24)["pixel_values"]  # None becomes zeros
     assert batch.shape == (24, 3, 12, 17)
     whole = prepared.filter(lambda row: row["error"] is None)
     whole.write_parquet(str(tmp_path / "prepared"))
@@ -106,7 +106,7 @@ def test_a_row_that_fails_is_kept_with_its_error(tmp_path: Path):
             np.testing.assert_array_equal(result, pillows(PICTURES[k]))
 
 
-def test_a_batch_in_which_every_row_fails_has_the_type_of_the_others():
+def test_a_batch_of_failures_has_the_others_type():
     values = [b"no picture"] * 12 + [encoded(picture) for picture in PICTURES[:12]]
     prepared = prepare(items(values), half, batch_size=4)
     kind = str(prepared.schema().types[-2])
@@ -116,7 +116,7 @@ def test_a_batch_in_which_every_row_fails_has_the_type_of_the_others():
     assert prepared.take_batch(24)["pixel_values"].shape == (24, 3, 12, 17)
 
 
-def test_a_pipeline_that_fails_on_everything():
+def test_a_pipeline_that_always_fails_gives_only_errors():
     rows = taken(prepare(items(PICTURES[:4]), partial(wk.resize, size=(2, 2), interpolation="x")))
     assert all(row["pixel_values"] is None for row in rows)
     assert all(row["error"].startswith("ValueError: resize: `interpolation`") for row in rows)
@@ -135,7 +135,7 @@ def test_results_of_many_sizes():
             np.testing.assert_array_equal(row["pixel_values"], row["image"].transpose(2, 1, 0))
 
 
-def test_hugging_faces_column():
+def test_hugging_faces_image_column_is_read():
     values = [{"bytes": encoded(picture), "path": "x.png"} for picture in PICTURES[:4]]
     for row, picture in zip(taken(prepare(items(values), half)), PICTURES, strict=False):
         np.testing.assert_array_equal(row["pixel_values"], pillows(picture))
@@ -148,7 +148,7 @@ def test_a_worker_computes_on_one_thread():
     assert {int(row["pixel_values"][0]) for row in taken(prepare(items(PICTURES), threads))} == {1}
 
 
-def test_a_killed_worker_costs_its_batch_alone(tmp_path: Path):
+def test_a_killed_worker_loses_only_its_batch(tmp_path: Path):
     struck = tmp_path / "struck"
 
     def deadly(images: torch.Tensor) -> torch.Tensor:
@@ -164,13 +164,13 @@ def test_a_killed_worker_costs_its_batch_alone(tmp_path: Path):
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="has a GPU")
-def test_a_gpu_that_is_not_there_is_named():
+def test_a_missing_gpu_is_named():
     with pytest.raises(Exception, match="`gpu` needs workers with a CUDA device"):
         prepare(items(PICTURES[:4]), half, gpu=True).take_all()
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-def test_a_worker_with_a_gpu():
+def test_a_worker_with_a_gpu_computes_there():
     def placed(images: torch.Tensor) -> torch.Tensor:
         assert images.is_cuda
         return half(images)
@@ -193,7 +193,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_bad_arguments(name: str):
+def test_errors(name: str):
     changed, kind, said = BAD[name]
     argument = next(iter(changed))
     arguments = {"dataset": items(PICTURES[:2]), "pipeline": half, **changed}
@@ -201,7 +201,7 @@ def test_bad_arguments(name: str):
         prepare(arguments.pop("dataset"), arguments.pop("pipeline"), **arguments)
 
 
-def test_columns_that_do_not_fit_stop_the_run():
+def test_unusable_columns_stop_the_run():
     with pytest.raises(Exception, match="`column` must be one of the columns 'image', 'id', got"):
         prepare(items(PICTURES[:2]), half, column="picture").take_all()
     with pytest.raises(Exception, match="has a column 'id' already: rename or drop it"):
@@ -218,7 +218,7 @@ def test_the_example_compares_ten_million_values():
     assert parquet_data_set.table(result).row_count == 4
 
 
-def test_the_docstrings_example():
+def test_the_example_in_the_docstring_runs():
     text = (distributed_ray.prepare.__doc__ or "").replace("# doctest: +SKIP", "")
     parsed = doctest.DocTestParser().get_doctest(
         text, vars(distributed_ray).copy(), "prepare", "", 0

@@ -1,4 +1,4 @@
-"""A worker's rows, without Ray: formats of pictures, groups of one shape, failures."""
+"""A worker's rows, without Ray: formats of images, groups of one shape, failures."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def pillows(picture: np.ndarray) -> np.ndarray:
     return np.asarray(small).transpose(2, 0, 1)
 
 
-def test_pictures_of_many_sizes_are_pillows_own_in_their_order():
+def test_images_of_many_sizes_have_pillows_pixels_and_keep_their_order():
     pictures = [photograph(20 + k % 3, 30 + k % 2, k) for k in range(12)]
     results = worker(half).results(pictures)
     for picture, result in zip(pictures, results, strict=True):
@@ -48,7 +48,7 @@ def test_pictures_of_many_sizes_are_pillows_own_in_their_order():
         assert result.array.base is None or result.array.flags.c_contiguous
 
 
-def test_pictures_of_one_size_are_one_call():
+def test_images_of_one_size_share_one_call():
     sizes = []
 
     def noted(images: torch.Tensor) -> torch.Tensor:
@@ -68,7 +68,7 @@ FORMS = {
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_every_form_of_a_picture(form: str):
+def test_every_form_of_an_image_is_read(form: str):
     rgb = photograph(20, 30)
     np.testing.assert_array_equal(picture_of(FORMS[form](rgb)), rgb)
     result = worker(half).results([FORMS[form](rgb)])[0]
@@ -102,7 +102,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_a_bad_row_says_why_and_the_others_go_on(name: str):
+def test_a_bad_row_has_its_error_and_the_others_their_results(name: str):
     value, said = BAD[name]
     rgb = photograph(20, 30)
     results = worker(half).results([rgb, value, rgb])
@@ -114,7 +114,7 @@ def test_a_bad_row_says_why_and_the_others_go_on(name: str):
         np.testing.assert_array_equal(result.array, pillows(rgb))
 
 
-def test_one_of_a_group_that_fails_is_found():
+def test_the_failing_image_of_a_group_is_found():
     pictures = [photograph(20, 30, k) for k in range(5)]
     pictures[3][0, 0] = 0
 
@@ -138,7 +138,7 @@ MADE = {
 
 
 @pytest.mark.parametrize("name", MADE)
-def test_what_a_pipeline_may_return(name: str):
+def test_every_type_that_a_pipeline_may_return(name: str):
     rgb = photograph(20, 30)
     results = worker(MADE[name]).results([rgb, rgb])
     wanted = torch.as_tensor(np.stack([pillows(rgb)] * 2))
@@ -146,7 +146,7 @@ def test_what_a_pipeline_may_return(name: str):
     for result, expected in zip(results, wanted, strict=True):
         array = np.asarray(result.array)
         assert array.dtype == (np.float32 if "float" in name else np.uint8)
-        if "bfloat16" not in name:  # 8 bits of mantissa hold every level to 256
+        if "bfloat16" not in name:  # its 8 bits of mantissa hold every level up to 256
             np.testing.assert_array_equal(array, expected)
         np.testing.assert_array_equal(array, expected.bfloat16().float() if "b" in name else array)
 
@@ -155,7 +155,7 @@ def test_what_a_pipeline_may_return(name: str):
     ("made", "got"),
     [(lambda images: images[:1], "(1, 3, 20, 30)"), (lambda images: None, "NoneType")],
 )
-def test_another_number_of_results_is_an_error_of_every_row(made: Any, got: str):
+def test_a_wrong_number_of_results_is_an_error_in_every_row(made: Any, got: str):
     def pipeline(images: torch.Tensor) -> Any:
         return made(images) if len(images) > 1 else "text"
 
@@ -165,7 +165,7 @@ def test_another_number_of_results_is_an_error_of_every_row(made: Any, got: str)
     assert all(error is not None and error.endswith("got str") for error in errors)
 
 
-def test_nothing_of_ray_is_imported():
+def test_ray_is_not_imported():
     code = (
         "import sys, warpkit.distributed.ray; "
         "print([m for m in sys.modules if m.split('.')[0] in ('ray', 'pyarrow', 'pandas')]); "
