@@ -24,7 +24,7 @@ DTYPES = (torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.uin
 
 
 def linear(matrix, size, center=(0.0, 0.0)):
-    """The field matrix (p - center), (h, w, 2)."""
+    """The field `matrix (p - center)`, (h, w, 2)."""
     y, x = np.mgrid[: size[0], : size[1]]
     p = np.stack((x, y), -1) - np.asarray(center)
     return torch.from_numpy(p @ np.asarray(matrix, np.float64).T)
@@ -34,7 +34,7 @@ def linear(matrix, size, center=(0.0, 0.0)):
 @pytest.mark.parametrize(("interpolation", "border"), RULES)
 def test_a_flow_of_zeros_gives_the_image_to_the_bit(backend, interpolation, border):
     module, served = backend_module(backend), 0
-    # each type and layout is a compilation; halves are floats there
+    # each type and layout compiles a kernel; half types use float32's
     for dtype in DTYPES if interpolation == "bilinear" else (torch.float32, torch.uint8):
         for name, image in images(dtype).items():
             if module.unsupported_reasons(image, SamplingRule(interpolation, border, "exact")):
@@ -68,8 +68,8 @@ def test_a_flow_of_zeros_gives_opencvs_image(arithmetic):
         if (b, i[0]) != ("grid_sample", "l")
     ],
 )
-def test_a_pixel_that_stays_has_its_gradient_too(backend, interpolation):
-    """Where the offset is 0 the slope is the interpolation's, not that of the copied pixel."""
+def test_a_flow_of_zeros_has_the_interpolations_gradient(backend, interpolation):
+    """Where the offset is 0, the slope is the interpolation's, not that of a copy."""
     image = noise(1, 1, 9, 9).requires_grad_()
     field = torch.zeros(9, 9, 2).double().requires_grad_()
     options = {"interpolation": interpolation, "border": "reflect", "backend": backend}
@@ -88,7 +88,7 @@ def test_a_pixel_that_stays_has_its_gradient_too(backend, interpolation):
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_a_flow_is_numpys(backend):
+def test_a_warp_by_a_flow_matches_numpy(backend):
     image, field = noise(2, 6, 8), bend(5, 7, size=3, seed=1)
     y, x = np.mgrid[:5, :7]
     points = field.numpy() + np.stack((x, y), -1)
@@ -108,8 +108,8 @@ def test_images_and_flows_broadcast():
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("interpolation", ["nearest", "bilinear", "lanczos4"])
-def test_planes_of_x_and_y_have_the_bits_of_pairs(interpolation, dtype):
-    """A call that is known, too; 35 columns are no whole registers."""
+def test_flows_stored_as_planes_give_the_same_bits(interpolation, dtype):
+    """Also in a cached call; 35 columns do not fill whole registers."""
     image = noise(2, 3, 33, 20).to(dtype)
     pairs = bend(2, 33, 35, size=5.0).to(dtype)
     planes = pairs.movedim(-1, 1).contiguous().movedim(1, -1)
@@ -135,7 +135,7 @@ def test_gradients_of_the_warp():
     assert gradgradcheck(warp, (image, field))
 
 
-def test_the_flow_of_a_matrix_is_its_warp():
+def test_the_flow_of_a_matrix_warps_as_the_matrix():
     image = noise(2, 9, 11)
     matrix = wk.rotation_matrix((4.0, 3.0), torch.tensor([20.0, -50.0]).double(), 1.2)
     for inverse in (False, True):
@@ -152,7 +152,7 @@ def test_the_flow_of_a_matrix_is_its_warp():
     assert gradgradcheck(lambda m: flow.from_matrix(m, (3, 4)), (lean,))
 
 
-def test_points_are_offsets_from_the_grid():
+def test_points_of_a_flow_are_grid_plus_offsets():
     field = bend(2, 5, 6, size=4)
     assert (flow.to_points(field)[1, 3, 2] - field[1, 3, 2]).tolist() == pytest.approx([2, 3])
     assert (flow.from_points(flow.to_points(field)) - field).abs().max() < 1e-15 * 8
@@ -160,7 +160,7 @@ def test_points_are_offsets_from_the_grid():
     assert flow.to_points(field.half()).dtype == torch.float16
 
 
-def test_compose_is_numpys():
+def test_compose_matches_numpy():
     first, second = bend(2, 5, 6, size=2), bend(4, 7, size=3, seed=1)
     composed = flow.compose(first, second).numpy()
     y, x = np.mgrid[:4, :7]
@@ -172,8 +172,8 @@ def test_compose_is_numpys():
         assert np.abs(composed[item] - truth).max() < TOLERANCE["reference float64"]
 
 
-def test_a_composed_warp_is_two_in_a_row():
-    """A bilinear image under affine maps has no resampling error: x, y and x y alone."""
+def test_a_composed_flow_equals_two_warps_in_a_row():
+    """An image of x, y and x y has no resampling error under bilinear affine warps."""
     y, x = torch.meshgrid(torch.arange(40.0).double(), torch.arange(50.0).double(), indexing="ij")
     image = torch.stack((0.3 * x - 0.2 * y, 5 + 0.1 * x + y))
     turn, shear = wk.rotation_matrix((25, 20), 12.0, 1.1), [[1, 0.1, -2], [0.05, 0.95, 1]]
@@ -190,7 +190,7 @@ def test_a_composed_warp_is_two_in_a_row():
     assert torch.equal(flow.compose(zero, second), second)
 
 
-def test_what_is_not_finite_stays_where_it_is():
+def test_nonfinite_offsets_do_not_affect_other_pixels():
     first, second = bend(5, 6), bend(5, 6, seed=1)
     second[2, 3], second[1, 1, 0] = torch.nan, torch.inf
     second = second.requires_grad_()
@@ -203,7 +203,7 @@ def test_what_is_not_finite_stays_where_it_is():
     assert grad.isfinite().all()
 
 
-def test_determinants_are_numpys():
+def test_determinants_match_numpy():
     field = bend(3, 6, 7, size=2)
     truth = []
     for f in field.numpy():
@@ -220,7 +220,7 @@ def test_determinants_are_numpys():
         )
 
 
-def test_integration_is_the_exponential():
+def test_integration_gives_the_matrix_exponential():
     constant = torch.tensor([1.25, -0.5]).double().expand(6, 7, 2)
     assert (flow.integrate(constant) - constant).abs().max() < 1e-14
     turn, center = torch.tensor([[0.02, -0.3], [0.3, -0.01]]).double(), (20.0, 20.0)
@@ -266,7 +266,7 @@ def test_fields_keep_their_type(dtype):
     assert wk.warp_flow(image, field).dtype == torch.float32
 
 
-def test_transforms_and_graphs():
+def test_flows_under_vmap_compile_and_export():
     image, fields = noise(1, 5, 6), bend(3, 5, 6)
     many = torch.vmap(lambda f: wk.warp_flow(image, flow.integrate(f, steps=2)))(fields)
     loop = [wk.warp_flow(image, flow.integrate(f, steps=2)) for f in fields]
@@ -305,7 +305,7 @@ def test_errors():
         wk.warp_flow(image, field, border="mirror")
 
 
-def test_a_normalised_grid_is_noticed():
+def test_a_normalised_grid_gets_a_warning():
     theta = torch.eye(2, 3)[None]
     image = torch.zeros(1, 1, 20, 30)
     for align in (False, True):

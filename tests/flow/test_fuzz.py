@@ -1,7 +1,6 @@
 """Huge, tiny, NaN and folding fields, through every function of flows.
 
-No read leaves an image (what stands around it in memory is NaN), and no gradient of finite numbers
-is NaN.
+No read leaves an image (the memory around it holds NaN), and no gradient of finite numbers is NaN.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ class Draw:
         return torch.randn(shape, generator=self.generator, dtype=torch.float64)
 
     def field(self, *shape):
-        """Numbers of one wild scale, or of several, in the round's type; finite there."""
+        """Numbers of one extreme scale or of several, finite in the round's type."""
         values = self.one_of(SCALES) * self.normal(*shape)
         if self.one_of([False, True]):
             other = self.one_of(SCALES) * self.normal(*shape)
@@ -78,7 +77,7 @@ def calls(draw):
 
 
 @pytest.mark.filterwarnings("ignore:.*(runs from -1 to 1|runs over the pixels|lie within)")
-def test_no_field_breaks_anything():
+def test_no_field_gives_nan_or_reads_outside():
     finite = 0
     for number in range(DRAWS):
         draw = Draw(number)
@@ -101,8 +100,8 @@ def test_no_field_breaks_anything():
     assert finite > 12 * DRAWS
 
 
-def test_no_plate_breaks_anything():
-    """Points that lie on a line or together are refused; any others give numbers."""
+def test_thin_plates_of_any_points_are_finite_or_rejected():
+    """Collinear or coincident points are rejected; any others give finite numbers."""
     fitted = 0
     for number in range(DRAWS):
         draw = Draw(number)
@@ -113,7 +112,7 @@ def test_no_plate_breaks_anything():
         except ValueError as error:
             assert "`target` must be points" in str(error)  # noqa: PT017
             continue
-        if not field.isfinite().all():  # sources of 1e37, or numbers on 1e-30 apart: it overflows
+        if not field.isfinite().all():  # sources of 1e37, or distances of 1e-30, overflow
             continue
         fitted += 1
         for grad in torch.autograd.grad(field.sum(), (source, target, smooth)):

@@ -23,7 +23,7 @@ def waves(h=24, w=30, size=1.5):
     return size * torch.stack((torch.sin(x / 5 + y / 7), torch.cos(y / 4 - x / 9)), -1)
 
 
-def test_the_inverse_of_a_matrix_is_its_inverse():
+def test_the_inverse_of_a_matrixs_flow_is_the_inverse_matrixs_flow():
     matrix = wk.rotation_matrix((14.0, 11.0), torch.tensor([17.0, -140.0]).double(), 1.3)
     field = flow.from_matrix(matrix, (24, 30))
     truth = flow.from_matrix(matrix, (24, 30), inverse=True)
@@ -31,16 +31,16 @@ def test_the_inverse_of_a_matrix_is_its_inverse():
     points = flow.to_points(truth)
     inside = ((points >= 0) & (points <= torch.tensor([29, 23]))).all(-1)
     assert inverse.valid[inside].all()
-    # beyond the edges the flow is no longer the matrix's, and the picture ends half a pixel there
+    # beyond the edges the flow differs from the matrix, and the image ends half a pixel out
     near = ((points >= -1) & (points <= torch.tensor([30, 24]))).all(-1)
     assert not inverse.valid[~near].any()
-    assert torch.equal(inverse.valid[1], inside[1])  # turned by 140 degrees, it folds there
+    assert torch.equal(inverse.valid[1], inside[1])  # rotated by 140 degrees, it folds there
     assert (inverse.flow - truth)[inside].abs().max() < SOLVED
     assert inverse.residual[inside].max() < SOLVED
 
 
 @pytest.mark.parametrize("size", [0.2, 1.5, 3.0])
-def test_both_in_a_row_change_nothing(size):
+def test_a_flow_and_its_inverse_compose_to_the_identity(size):
     field = waves(size=size)
     assert flow.jacobian_determinant(field).min() > 0
     inverse = flow.invert(field)
@@ -54,8 +54,8 @@ def test_both_in_a_row_change_nothing(size):
 
 
 @pytest.mark.parametrize("shift", [2.5, 2.4, 2.6, -2.5, -2.4, -2.6])
-def test_what_leaves_the_picture_is_marked(shift):
-    """Pixel 2 comes from -0.4, -0.5 and -0.6: the picture ends at -0.5, half a pixel out."""
+def test_pixels_from_outside_the_image_are_invalid(shift):
+    """Pixel 2 comes from -0.4, -0.5 and -0.6; the image ends at -0.5, half a pixel out."""
     field = torch.tensor([shift, -1.0]).double().expand(6, 8, 2)
     inverse = flow.invert(field)
     assert (inverse.flow + field).abs().max() < SOLVED
@@ -64,7 +64,7 @@ def test_what_leaves_the_picture_is_marked(shift):
     assert torch.equal(inverse.valid, wanted if shift > 0 else wanted.flip(1))
 
 
-def test_points_may_come_from_the_last_half_pixel():
+def test_sources_in_the_last_half_pixel_are_valid():
     field = torch.tensor([2.5, 0.0]).double().expand(6, 8, 2)
     x = torch.tensor([1.9, 2.0, 2.1, 9.9, 10.0, 10.1]).double()
     wanted = [False, True, True, True, True, False]
@@ -75,8 +75,8 @@ def test_points_may_come_from_the_last_half_pixel():
 
 
 @pytest.mark.parametrize("size", [(9, 1), (9, 12)])
-def test_a_flow_that_decays_at_the_edge_keeps_it(size):
-    """The first row comes from 1.3e-6 above it, the last from as much below: all is undone."""
+def test_a_flow_that_decays_at_the_edge_is_valid_there(size):
+    """The first row comes from 1.3e-6 above it, the last from as much below; both are inverted."""
     y = torch.linspace(-1, 1, size[0]).double()[:, None].expand(size)
     field = torch.stack((0 * y, 0.5 * (1 - y * y) - 1.3e-6 * y), -1)
     for bent in (field, field.transpose(0, 1).flip(-1)):
@@ -85,8 +85,8 @@ def test_a_flow_that_decays_at_the_edge_keeps_it(size):
         assert flow.compose(bent, inverse.flow).abs().max() < SOLVED
 
 
-def test_what_folds_is_marked():
-    """x + flow(x) runs to 8, back to 4 and on: 4 to 8 is covered three times."""
+def test_folded_pixels_are_invalid():
+    """x + flow(x) rises to 8, falls to 4 and rises again: 4 to 8 is covered three times."""
     x = torch.arange(20.0).double()
     run = torch.where(x <= 8, x, torch.where(x <= 12, 16 - x, x - 8))
     field = torch.stack((run - x, 0 * x), -1).expand(5, 20, 2)
@@ -96,7 +96,7 @@ def test_what_folds_is_marked():
         assert torch.equal(inverse.valid, wanted.expand(rows, 20))
 
 
-def test_points_are_where_a_drawn_dot_appears():
+def test_points_are_found_where_a_drawn_dot_appears():
     field = waves()
     points = torch.tensor([[12.0, 9.0], [20.0, 14.0], [7.0, 15.0], [15.5, 12.25]]).double()
     y, x = torch.meshgrid(torch.arange(24).double(), torch.arange(30).double(), indexing="ij")
@@ -117,7 +117,7 @@ def test_points_are_where_a_drawn_dot_appears():
     assert off[0].isfinite().all()
 
 
-def test_gradients_are_the_solutions():
+def test_gradients_of_inverses_and_points():
     field = waves(4, 5, 0.6).requires_grad_()
     points = torch.tensor([[2.3, 1.6], [3.1, 2.4]]).double().requires_grad_()
     valid = flow.invert(field.detach()).valid
@@ -142,7 +142,7 @@ def test_no_gradient_of_a_finite_flow_is_nan():
     assert flow.compose(holes, inverse.flow)[inverse.valid].abs().max() < SOLVED
 
 
-def test_inverses_under_transforms():
+def test_inverses_under_vmap_and_forward_mode():
     fields = torch.stack((waves(8, 9, 0.7), waves(8, 9, 1.2)))
     many = torch.vmap(lambda f: flow.invert(f).flow)(fields)
     truth = flow.invert(fields)
@@ -158,7 +158,7 @@ def test_errors():
         flow.transform_points(torch.zeros(2, 4, 2), torch.zeros(3, 4, 5, 2))
 
 
-def test_graphs_of_inverses_and_plates():
+def test_inverses_and_plates_compile_and_export():
     class Module(torch.nn.Module):
         def forward(self, field, points):
             plate = flow.thin_plate_spline(points + 0.2, points, (8, 9), smoothing=0.1)
@@ -189,7 +189,7 @@ def test_a_flow_that_mirrors_does_not_fold(size):
     torch.testing.assert_close(found.flow[1], turned)
 
 
-def test_a_mirror_that_bends_is_undone_with_gradients():
+def test_a_bent_mirror_image_is_inverted_with_gradients():
     mirrored = flow.from_matrix([[-1.0, 0, 19], [0, 1, 0]], (6, 20)).double()
     y, x = torch.meshgrid(torch.arange(6).double(), torch.arange(20).double(), indexing="ij")
     bend = torch.stack((0.4 * torch.sin(x / 2 + y), 0.2 * torch.sin(x / 3)), -1)
@@ -201,7 +201,7 @@ def test_a_mirror_that_bends_is_undone_with_gradients():
     points = torch.tensor([[4.3, 2.2], [11.6, 3.7]]).double().requires_grad_()
     valid = flow.transform_points(points, bent)[1]
     assert valid.all()
-    # 240 numbers: along random directions, as tests/support/second_order.py says
+    # 240 numbers: along random directions, for the reason in tests/support/second_order.py
     assert gradcheck(lambda p, f: flow.transform_points(p, f)[0], (points, bent), fast_mode=True)
-    half = torch.where((x < 9)[..., None], mirrored, 0 * mirrored)  # a crease is still a fold
+    half = torch.where((x < 9)[..., None], mirrored, 0 * mirrored)  # a crease is also a fold
     assert not flow.invert(half).valid.all()

@@ -1,4 +1,4 @@
-"""Points through thin plates: scipy, by hand, the inverse flow, and every gradient."""
+"""Points through thin plates: scipy, by hand, the plate's flow, and every gradient."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from warpkit import flow
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 3.0, 200.0])
-def test_points_are_scipys(smoothing):
+def test_points_match_scipy(smoothing):
     interpolate = pytest.importorskip("scipy.interpolate")
     source = scattered()
     target = source + 4 * noise(12, 2, seed=5) - 2
-    points = 40 * noise(300, 2, seed=7) - 8  # beyond the pairs, too
+    points = 40 * noise(300, 2, seed=7) - 8  # some are outside the pairs
     plate = interpolate.RBFInterpolator(
         source.numpy(), target.numpy(), smoothing=smoothing, kernel="thin_plate_spline", degree=1
     )
@@ -40,8 +40,8 @@ def test_a_source_lands_on_its_target():
     assert mixed.dtype == torch.float32
 
 
-def test_the_flow_looks_back():
-    """At p it is where the plate of the pairs, turned round, carries p, minus p."""
+def test_the_flow_maps_targets_back_to_sources():
+    """At p, the flow is the swapped pairs' plate at p, minus p."""
     source, smoothing = scattered(), torch.tensor([0.0, 2.0]).double()
     target = source + 3 * noise(12, 2, seed=3)
     field = flow.thin_plate_spline(source, target, (9, 11), smoothing=smoothing)
@@ -78,7 +78,7 @@ def test_batches_broadcast():
     assert (mapped - truth).abs().max() < 1e-12
 
 
-def test_blocks_change_nothing(monkeypatch):
+def test_computing_in_blocks_changes_nothing(monkeypatch):
     source = scattered(5)
     target = (source + noise(2, 5, 2, seed=5)).requires_grad_()
     points = (20 * noise(2, 9, 2)).requires_grad_()
@@ -103,12 +103,12 @@ def test_gradients():
     inputs = (points, source, target, smoothing)
     assert gradcheck(moved, inputs, check_forward_ad=True)
     assert gradgradcheck(moved, inputs)
-    # a source itself has the slope of the plate, too
+    # the gradient is also defined at a source point
     on = source.detach().clone().requires_grad_()
     assert gradcheck(lambda p: moved(p, source.detach(), target.detach(), 0.0), (on,))
 
 
-def test_a_point_that_is_not_finite_spoils_no_other():
+def test_a_nonfinite_point_does_not_affect_others():
     source = scattered(5).requires_grad_()
     target = (source.detach() + noise(5, 2, seed=4)).requires_grad_()
     points = torch.tensor([[1.0, 2.0], [torch.nan, 3.0], [2.0, torch.inf]]).double()
@@ -120,7 +120,7 @@ def test_a_point_that_is_not_finite_spoils_no_other():
         assert grad.isfinite().all()
 
 
-def test_graphs():
+def test_plate_points_compile_and_export():
     source = scattered(5)
 
     class Module(torch.nn.Module):
@@ -140,7 +140,7 @@ def test_errors():
     text = "thin_plate_points: `source` must be points that are not all on one line"
     with pytest.raises(ValueError, match=text):
         flow.thin_plate_points(points, line, points[:5])
-    flow.thin_plate_points(points, points[:5], line)  # what they land on may be a line
+    flow.thin_plate_points(points, points[:5], line)  # targets may be collinear
     twice = torch.cat((points, points[:1]))
     with pytest.raises(ValueError, match="`source` must be points of which no two are in one"):
         flow.thin_plate_points(points, twice, twice)

@@ -65,7 +65,7 @@ SLIPS = [
 
 
 @pytest.mark.parametrize(("call", "text"), SLIPS)
-def test_other_conventions_are_warned_of_once(call, text):
+def test_other_conventions_get_one_warning(call, text):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         call()
@@ -73,8 +73,8 @@ def test_other_conventions_are_warned_of_once(call, text):
     assert caught[0].filename == __file__
 
 
-def test_the_pixels_that_a_warning_names_are_those_of_the_shares():
-    """x * W - 1 / 2: the share 0 is the left edge, half a pixel before the first centre."""
+def test_a_warning_converts_fractions_to_the_right_pixels():
+    """x * W - 1 / 2: the fraction 0 is the left edge, half a pixel before the first centre."""
     sides = torch.tensor([48.0, 32.0])
     source, target = SHARES * sides - 0.5, SHARES.flip(0) * 0.9 * sides - 0.5
     field = flow.thin_plate_spline(source, target, (32, 48))
@@ -83,7 +83,7 @@ def test_the_pixels_that_a_warning_names_are_those_of_the_shares():
     assert torch.equal(again, source)
 
 
-def test_what_can_be_meant_is_not_warned_of():
+def test_arguments_that_may_be_intended_get_no_warning():
     """Every warning is an error in these tests."""
     small = torch.zeros(1, 8, 8)
     wk.warp_flow(small, wk.pixel_grid((8, 8)))  # tiny images
@@ -94,13 +94,13 @@ def test_what_can_be_meant_is_not_warned_of():
     flow.from_points(GRID * 20)
     flow.from_points(POINTS)
     flow.to_points(GRID * 20)
-    wk.resize(IMAGE, (4, 5), box=(0, 0, 1, 1))  # the first pixel
+    wk.resize(IMAGE, (4, 5), box=(0, 0, 1, 1))  # the box of the first pixel
     wk.resize(IMAGE, (4, 5), box=(0.2, 0.2, 3.9, 0.9))
     flow.thin_plate_spline(SHARES * 20, SHARES, (32, 48))
     wk.warp_flow(IMAGE, noise(32, 48, 2) * 2 - 1)
     wk.warp_flow(IMAGE, torch.full((32, 48, 2), torch.nan))
     center = wk.image_center((32, 48))
-    for scale in (0.5, 0.3, 2.0):  # about the middle, and from half the pixels
+    for scale in (0.5, 0.3, 2.0):  # about the middle, and of half the pixels
         matrix = wk.rotation_matrix(center, 20.0, scale)
         wk.warp_flow(IMAGE, flow.from_matrix(matrix, (32, 48)))
     half = torch.tensor([[0.5, 0.0, 0.0], [0.0, 0.5, 0.0]])
@@ -108,14 +108,14 @@ def test_what_can_be_meant_is_not_warned_of():
     flow.invert(flow.from_matrix([[-1.0, 0, 47], [0, -1, 31]], (32, 48)))
 
 
-def test_nobody_looks_where_there_is_no_value():
+def test_values_are_not_checked_where_there_are_none():
     torch.vmap(lambda f: wk.warp_flow(IMAGE[0], f))(POINTS.expand(2, -1, -1, -1))
     torch.compile(lambda f: wk.warp_flow(IMAGE, f), backend="eager", fullgraph=True)(POINTS)
     flow.from_points(GRID.to("meta"))
     wk.warp_flow(IMAGE.to("meta"), POINTS.to("meta"))
 
 
-def test_consistency_speaks_of_its_own_arguments():
+def test_warnings_of_consistency_name_its_own_arguments():
     grid = torch.stack(
         torch.meshgrid(torch.linspace(-1, 1, 32), torch.linspace(-1, 1, 32), indexing="xy"), -1
     )

@@ -20,7 +20,7 @@ from warpkit.engine.sampling.rules import SamplingRule
 
 
 def landing(field, size):
-    """(pixel row, column, target row, column, share) of every pixel of field (H, W, 2) in numpy."""
+    """(row, column, target row, target column, weight) of each pixel of field (H, W, 2)."""
     for i, j in np.ndindex(field.shape[:2]):
         x, y = j + field[i, j, 0], i + field[i, j, 1]
         for v in (math.floor(y), math.floor(y) + 1):
@@ -31,7 +31,7 @@ def landing(field, size):
 
 
 def naive(image, field, size, factors):
-    """Sums of share x factor x image and of share x factor, in numpy; factors (H, W)."""
+    """Sums of weight x factor x image and of weight x factor, in numpy; factors (H, W)."""
     total, weight = np.zeros((image.shape[0], *size)), np.zeros(size)
     for i, j, v, u, share in landing(field, size):
         total[:, v, u] += share * factors[i, j] * image[:, i, j]
@@ -45,7 +45,7 @@ def scene(seed=0, size=(6, 7), spread=2.0):
     return noise(2, *size, seed=seed + 1), field, 3 * noise(1, *size, seed=seed + 2)
 
 
-def test_sums_and_means_are_numpys():
+def test_sums_and_means_match_numpy():
     image, field, weights = scene()
     for size in ((6, 7), (4, 9)):
         total, weight = naive(image.numpy(), field.numpy(), size, weights[0].numpy())
@@ -64,7 +64,7 @@ def test_sums_and_means_are_numpys():
 
 
 @pytest.mark.parametrize("scale", [1.0, 1e4])
-def test_softmax_is_numpys_with_a_shift_for_each_target(scale):
+def test_softmax_matches_numpy_with_a_shift_for_each_target(scale):
     image, field, weights = scene(3)
     logits = scale * (weights - 1.5) / 0.5
     top, share_sum = np.full((6, 7), -np.inf), np.zeros((6, 7))
@@ -90,10 +90,10 @@ def test_softmax_is_numpys_with_a_shift_for_each_target(scale):
     assert np.array_equal(single.weight[0] == 0, share_sum == 0)
 
 
-def test_a_lone_light_pixel_is_no_hole_and_a_heavy_one_covers():
+def test_a_single_pixel_of_low_weight_is_visible_and_a_heavier_one_covers_it():
     image = torch.tensor([[[1.0, 2.0, 4.0, 8.0]]])
     field = torch.zeros(1, 4, 2)
-    field[0, 1, 0] = -1  # lands on the first
+    field[0, 1, 0] = -1  # moves onto the first pixel
     weights = torch.tensor([[[-1e4, 1e4, 0.0, -1e4]]])
     ours = flow.splat(image, field, mode="softmax", weights=weights)
     assert ours.image.tolist() == [[[2, 0, 4, 8]]]
@@ -120,7 +120,7 @@ def test_a_sum_is_the_adjoint_of_the_warp():
 
 
 @pytest.mark.parametrize("interpolation", ["nearest", "bilinear"])
-def test_the_kernels_are_the_reference(interpolation):
+def test_kernels_agree_with_the_reference(interpolation):
     from warpkit.engine.backends import cpu
 
     rule = SamplingRule(interpolation, "constant", "exact")
@@ -164,8 +164,8 @@ def test_gradients(mode):
     assert gradgradcheck(splat, inputs)
 
 
-def test_gradients_are_finite_where_the_weight_is_next_to_nothing():
-    """A pixel that reaches a target by 1e-30: what is divided by it would overflow."""
+def test_gradients_are_finite_where_the_weight_is_tiny():
+    """A pixel reaches a target with weight 1e-30; a division by it would overflow."""
     image, weights = noise(1, 2, 3, dtype=torch.float32), torch.full((1, 2, 3), 1e4)
     field = torch.zeros(2, 3, 2).double()
     field[0, 0, 0], field[1, 0, 1] = 1e-30, 1e-16
@@ -176,7 +176,7 @@ def test_gradients_are_finite_where_the_weight_is_next_to_nothing():
         assert all(grad.isfinite().all() for grad in grads)
 
 
-def test_types():
+def test_every_type_is_splatted():
     image, field, _ = scene()
     for dtype in (torch.float16, torch.bfloat16, torch.float32):
         ours = flow.splat(image.to(dtype), field.half(), mode="average")
@@ -189,7 +189,7 @@ def test_types():
     assert truth.image.max() > 255
 
 
-def test_batches_transforms_and_graphs():
+def test_batches_vmap_compile_and_forward_mode():
     image, fields, weights = noise(2, 1, 3, 5, 6), noise(4, 5, 6, 2), noise(3, 1, 1, 1, 5, 6)
     for mode in ("average", "softmax"):
         many = flow.splat(image, fields, mode=mode, weights=weights)
@@ -233,7 +233,7 @@ def test_errors():
             flow.splat(image, **{"flow": field, **options})
 
 
-def test_an_exported_splat_is_the_same():
+def test_an_exported_splat_gives_the_same_result():
     class Module(torch.nn.Module):
         def forward(self, image, field, weights):
             mean = flow.splat(image, field, mode="average", weights=weights)

@@ -1,4 +1,4 @@
-"""B-splines and thin plates: scipy, by hand, exact points, and every gradient."""
+"""B-splines and thin plates: scipy, by hand, exact interpolation, and every gradient."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from warpkit import flow
 
 
 def scattered(n=12, seed=0, size=(20, 26)):
-    """Points (n, 2) of an image, apart from each other and from pixels."""
+    """Points (n, 2) in an image, away from each other and from pixel centres."""
     grid = wk.pixel_grid((4, 5)).double().flatten(0, 1)[noise(20, seed=seed).argsort()[:n]]
     return (grid + 0.6 * noise(n, 2, seed=seed)) * torch.tensor([size[1] / 5, size[0] / 4])
 
@@ -27,7 +27,7 @@ def pixels(h, w):
 
 
 @pytest.mark.parametrize("shape", [(4, 4), (5, 9), (7, 4)])
-def test_bsplines_are_scipys(shape):
+def test_bsplines_match_scipy(shape):
     interpolate = pytest.importorskip("scipy.interpolate")
     (m, n), (h, w) = shape, (11, 13)
     control = noise(m, n, 2)
@@ -39,7 +39,7 @@ def test_bsplines_are_scipys(shape):
     assert np.abs(flow.bspline(control, (h, w)).numpy() - truth).max() < 1e-14
 
 
-def test_bsplines_repeat_affine_lattices():
+def test_bsplines_reproduce_affine_lattices():
     """Control points on a straight ramp, 13 / 5 pixels apart, give the ramp."""
     j = torch.arange(8.0).double() - 1
     control = torch.stack((0.5 * (j * 13 / 5 - 0.5), 0 * j), -1).expand(4, 8, 2)
@@ -52,7 +52,7 @@ def test_bsplines_repeat_affine_lattices():
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 3.0, 200.0])
-def test_thin_plates_are_scipys(smoothing):
+def test_thin_plates_match_scipy(smoothing):
     interpolate = pytest.importorskip("scipy.interpolate")
     target = scattered()
     source = target + 4 * noise(12, 2, seed=5) - 2
@@ -64,7 +64,7 @@ def test_thin_plates_are_scipys(smoothing):
     assert np.abs(ours - truth).max() < 1e-10
 
 
-def test_thin_plates_meet_their_points():
+def test_thin_plates_interpolate_their_points():
     target = scattered(9).round()
     source = target + 5 * noise(9, 2, seed=3)
     field = flow.thin_plate_spline(source, target, (20, 26))
@@ -88,7 +88,7 @@ def test_affine_pairs_give_an_affine_flow():
     assert (field - truth).abs().max() < 1e-11
 
 
-def test_blocks_change_nothing(monkeypatch):
+def test_computing_in_blocks_changes_nothing(monkeypatch):
     target = scattered()
     source = (target + noise(2, 12, 2, seed=5)).requires_grad_()
     whole = flow.thin_plate_spline(source, target, (9, 11))
@@ -104,7 +104,7 @@ def test_blocks_change_nothing(monkeypatch):
     assert gradgradcheck(lambda t, s: flow.thin_plate_spline(s, t, (2, 4)), few)
 
 
-def test_one_set_of_targets_serves_many_sources():
+def test_one_set_of_targets_broadcasts_over_sources():
     target, smoothing = scattered(), torch.tensor([[0.5], [2.0]]).double()
     sources = target + noise(3, 12, 2, seed=5)
     for smooth in (smoothing[0, 0], smoothing):
@@ -129,7 +129,7 @@ def test_gradients_of_thin_plates():
 
     assert gradcheck(plate, (source, target, smoothing))
     assert gradgradcheck(plate, (source, target, smoothing))
-    # on a pixel, too: the slope of r^2 log r is 0 there
+    # also on a pixel, where the slope of r^2 log r is 0
     on = torch.tensor([[0.0, 0], [3, 0], [1, 2], [2, 1]]).double().requires_grad_()
     (grad,) = torch.autograd.grad(plate(source[:4], on, smoothing).sum(), on)
     assert grad.isfinite().all()
@@ -146,7 +146,7 @@ def test_degenerate_points_are_named():
     with pytest.raises(ValueError, match="no two are in one place"):
         flow.thin_plate_spline(twice + 1, twice, (8, 9))
     assert flow.thin_plate_spline(moved, line, (8, 9), smoothing=1.0).isfinite().all()
-    # the two of one place meet in the middle as smoothing goes to 0
+    # two sources at one place give the mean of their targets as smoothing goes to 0
     pull = twice.clone()
     pull[0, 0] += 2
     field = flow.thin_plate_spline(pull, twice, (20, 26), smoothing=1e-6)

@@ -15,14 +15,14 @@ from tests.support.tolerances import TOLERANCE
 from warpkit import flow
 
 
-def test_a_resized_flow_moves_a_resized_picture():
-    """Of a scaling about the corner: exact, since its flow is linear."""
+def test_a_resized_flow_warps_a_resized_image():
+    """For a scaling about the corner, which is exact, since its flow is linear."""
     y, x = np.mgrid[:12, :16]
     scaled = torch.tensor(np.stack((0.2 * (x + 0.5), -0.1 * (y + 0.5)), -1))
     out = flow.resize(scaled, (24, 8))
     y, x = np.mgrid[:24, :8]
     truth = np.stack((0.2 * (x + 0.5), -0.1 * (y + 0.5)), -1)
-    inside = np.s_[2:-2, 1:-1]  # a flow goes on level beyond its edges
+    inside = np.s_[2:-2, 1:-1]  # beyond its edges a flow is constant
     np.testing.assert_allclose(out[inside], truth[inside], atol=TOLERANCE["reference float64"])
 
 
@@ -42,8 +42,8 @@ def test_gradients_of_a_resized_flow():
     assert gradgradcheck(lambda f: flow.resize(f, (3, 7)), field)
 
 
-def test_there_and_back_by_hand():
-    """Three pixels: one comes back, one 1.5 pixels off, one leaves the picture."""
+def test_consistency_by_hand():
+    """Three pixels: one comes back, one comes back 1.5 pixels off, one leaves the image."""
     forward = torch.tensor([[[1.0, 0.0], [1.0, 0.0], [1.0, 0.0]]])
     backward = torch.tensor([[[0.0, 0.0], [-1.0, 0.0], [0.5, 0.0]]])
     assert flow.consistency(forward, backward).tolist() == [[True, False, False]]
@@ -51,8 +51,8 @@ def test_there_and_back_by_hand():
     assert flow.consistency(forward, backward, tolerance=1.49).tolist() == [[True, False, False]]
 
 
-def test_the_picture_ends_half_a_pixel_beyond_its_centres():
-    """By 0.5 the end of the second picture is met, and counts; its flow goes on level there."""
+def test_the_image_ends_half_a_pixel_beyond_its_centres():
+    """An offset of 0.5 reaches the second image's end, which counts as inside."""
     for offset, inside in ((0.5, True), (0.5001, False)):
         for axis in (0, 1):
             for sign in (-1, 1):
@@ -64,17 +64,17 @@ def test_the_picture_ends_half_a_pixel_beyond_its_centres():
     assert flow.consistency(wide, -wide.expand(1, 3, 2)).item() is True
 
 
-def test_a_hidden_pixel_has_no_way_back():
+def test_hidden_pixels_are_not_consistent():
     """A bar of 4 columns moves 6 to the right over a still background."""
     forward, backward = torch.zeros(1, 20, 2), torch.zeros(1, 20, 2)
     forward[:, 4:8, 0], backward[:, 10:14, 0] = 6.0, -6.0
     agree = flow.consistency(forward, backward)[0]
-    assert (~agree).nonzero().flatten().tolist() == [10, 11, 12, 13]  # what the bar covers
+    assert (~agree).nonzero().flatten().tolist() == [10, 11, 12, 13]  # pixels that the bar covers
     agree = flow.consistency(backward, forward)[0]
-    assert (~agree).nonzero().flatten().tolist() == [4, 5, 6, 7]  # what it uncovers
+    assert (~agree).nonzero().flatten().tolist() == [4, 5, 6, 7]  # pixels that it uncovers
 
 
-def test_batches_types_and_nan_there_and_back():
+def test_consistency_of_batches_types_and_nan():
     forward = noise(2, 1, 5, 6, 2, dtype=torch.float32)
     backward = noise(3, 5, 6, 2, dtype=torch.float64)
     agree = flow.consistency(forward, backward)
@@ -91,8 +91,8 @@ def test_batches_types_and_nan_there_and_back():
 
 @pytest.mark.parametrize("size", [(1, 1), (5, 7), (40, 31)])
 @pytest.mark.parametrize("scale", [1e-6, 1.0, 300.0])
-def test_colours_are_torchvisions(size, scale):
-    """But for its bytes that wrap from 0 to 255, where a length of 1 is rounded up."""
+def test_colours_match_torchvision(size, scale):
+    """Except bytes that wrap from 0 to 255 there, where a length of 1 is rounded up."""
     random = np.random.default_rng(3)
     for whole in (False, True):
         values = random.normal(size=(*size, 2)) * 4
@@ -104,7 +104,7 @@ def test_colours_are_torchvisions(size, scale):
         assert differ.sum() <= 1
 
 
-def test_each_flow_of_a_batch_has_its_own_longest():
+def test_each_flow_of_a_batch_is_scaled_by_its_own_longest_offset():
     fields = noise(2, 3, 6, 5, 2) * torch.tensor([1.0, 9.0, 0.01]).reshape(3, 1, 1, 1)
     image = flow.to_image(fields)
     assert (image.shape, image.dtype) == ((2, 3, 3, 6, 5), torch.float64)
@@ -114,7 +114,7 @@ def test_each_flow_of_a_batch_has_its_own_longest():
         assert torch.equal(image[index], flow.to_image(fields[index]))
 
 
-def test_no_motion_is_white_and_what_is_unknown_black():
+def test_no_motion_is_white_and_nan_is_black():
     assert (flow.to_image(torch.zeros(2, 2, 2)) == 1).all()
     field = torch.zeros(1, 3, 2)
     field[0, 0, 0], field[0, 1, 1] = 2.0, torch.inf
@@ -145,7 +145,7 @@ def test_no_motion_is_white_and_what_is_unknown_black():
         (lambda: flow.to_image(torch.zeros(4, 5)), "to_image: `flow` must be of shape"),
     ],
 )
-def test_what_is_no_flow(build, text):
+def test_errors(build, text):
     with pytest.raises((ValueError, TypeError)) as error:
         build()
     assert str(error.value).startswith(text)

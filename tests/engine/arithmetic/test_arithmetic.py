@@ -54,7 +54,7 @@ def differing(got: np.ndarray, expected: np.ndarray) -> int:
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("version", VERSIONS)
 def test_recorded_results(version, dtype, monkeypatch):
-    monkeypatch.setattr(table_sums, "OPENCV_VECTOR_FLOATS", 16)  # they come from AVX-512
+    monkeypatch.setattr(table_sums, "OPENCV_VECTOR_FLOATS", 16)  # recorded with AVX-512
     checked, wrong = 0, {}
     for n, case in enumerate(cases()):
         if case.dtype != dtype or corner(case, version):
@@ -93,12 +93,12 @@ def test_recorded_results_on_cuda(version, monkeypatch):
 @pytest.mark.parametrize(
     ("arithmetic", "parts", "expected"),
     [
-        ("opencv4", [0, 15, 16, 31], [1, 1, 2, 2]),  # a half and more goes up
-        ("opencv5", [0, 15, 16, 31], [2, 2, 1, 1]),  # less than a half does
+        ("opencv4", [0, 15, 16, 31], [1, 1, 2, 2]),  # 0.5 and above rounds up
+        ("opencv5", [0, 15, 16, 31], [2, 2, 1, 1]),  # below 0.5 rounds up
     ],
 )
-def test_nearest_of_a_fixed_map(arithmetic, parts, expected):
-    """OpenCV 5.0.0 rounds the 1/32 parts the wrong way; a map without them is taken as it is."""
+def test_nearest_rounds_fixed_point_maps_as_each_version_does(arithmetic, parts, expected):
+    """OpenCV 5.0.0 rounds the 1/32 fractions the wrong way; maps without fractions are exact."""
     row = np.arange(6, dtype=np.float32)[None]
     pixels = np.array([[[1, 0]] * 4], np.int16)
     fractions = np.array([parts], np.uint16) + 32 * 16 * (arithmetic == "opencv5")
@@ -113,8 +113,8 @@ def test_nearest_of_fixed_maps_differs_between_the_versions():
     assert fixed
 
 
-def test_float64_bicubic_is_cut_near_the_border_in_opencv5():
-    """What cv2 5.0.0 printed for these calls: int32 near the border, float32 inside."""
+def test_opencv5_truncates_float64_bicubic_near_the_border():
+    """Results of cv2 5.0.0 for these calls: int32 near the border, float32 inside."""
     image = torch.full((1, 6, 6), 1.9, dtype=torch.float64)
     rule = {"interpolation": "bicubic", "arithmetic": "opencv5"}
     still = [[1.0, 0, 0], [0, 1, 0]]
@@ -169,7 +169,7 @@ def calls(draw) -> Case:
         return replace(case, maps=draw(st.sampled_from(("planes", "pairs", "fixed"))))
     matrix = draw(affine_maps(size))
     if function == "perspective":
-        # in steps, so that a matrix is singular or far from it: between lie positions beyond 2^31
+        # in steps, so that a matrix is either singular or far from it; others reach beyond 2^31
         tilt = [draw(st.integers(-40, 40)) / 1e4 for _ in range(2)]
         matrix = (*matrix, (*tilt, draw(st.sampled_from((1.0, 0.9)))))
     return replace(case, matrix=matrix, inverse=draw(st.booleans()))
@@ -205,7 +205,7 @@ def test_installed_opencv(cv2, case):
 
 
 def near_horizon(case: Case) -> bool:
-    """Positions far beyond every image, at which OpenCV 5.0.0 loops for seconds."""
+    """Whether positions are so far away that OpenCV 5.0.0 loops for seconds."""
     matrix = np.array(case.matrix)
     if not case.inverse:
         if abs(np.linalg.det(matrix)) < 1e-9:
@@ -216,8 +216,8 @@ def near_horizon(case: Case) -> bool:
     return bool(w.min() < 0.1 * abs(w).max())
 
 
-def test_undefined_corners_agree_where_no_neighbour_is_missing():
-    """What bicubic and transparent leaves of OpenCV 5: pixels that see the image alone."""
+def test_transparent_bicubic_of_opencv5_agrees_where_no_neighbour_is_missing():
+    """OpenCV 5 defines bicubic with a transparent border only where all taps are inside."""
     compared = 0
     for n, case in enumerate(cases()):
         if case.function != "affine" or not (corner(case, "5.0.0") or "").startswith("bicubic"):
@@ -231,7 +231,7 @@ def test_undefined_corners_agree_where_no_neighbour_is_missing():
 
 @pytest.mark.parametrize("border", BORDERS)
 def test_float64_bicubic_agrees_with_its_fractions(cv2, border):
-    """The recorded cases hold whole numbers, of which OpenCV 5.0.0 cuts nothing off."""
+    """The recorded cases hold whole numbers, which OpenCV 5.0.0 cannot truncate."""
     image, below = noise(30, 40, seed=1).mul(255), noise(30, 40, seed=2).mul(255)
     matrix = ((0.9, 0.1, 1.0), (-0.1, 0.95, 2.0))
     options = {"arithmetic": "opencv4" if cv2.__version__[0] == "4" else "opencv5"}
@@ -258,7 +258,7 @@ def test_float64_bicubic_agrees_with_its_fractions(cv2, border):
 
 
 def sees_the_image_alone(case: Case) -> np.ndarray:
-    """(h, w): all neighbours of bicubic are on the image; an affine case."""
+    """Where all taps of bicubic are inside the image, (h, w), for an affine case."""
     matrix = torch.tensor(case.matrix, dtype=torch.float64)
     matrix = matrix if case.inverse else inverse_map(matrix)
     x, y = torch.meshgrid(*map(torch.arange, case.out[::-1]), indexing="xy")
@@ -267,13 +267,13 @@ def sees_the_image_alone(case: Case) -> np.ndarray:
     return ((points > 1.1) & (points < limit)).all(0).reshape(case.out).numpy()
 
 
-def test_affine_inverse_to_the_last_bit(cv2):
+def test_affine_inverses_have_opencvs_bits(cv2):
     for matrix in noise(2000, 2, 3, seed=1).sub(0.5).mul(7):
         expected = cv2.invertAffineTransform(matrix.numpy())
         assert differing(inverse_map(matrix).numpy(), expected) == 0
 
 
-def test_perspective_inverse_to_the_last_bit(cv2):
+def test_perspective_inverses_have_opencvs_bits(cv2):
     for matrix in noise(2000, 3, 3, seed=2).sub(0.5).mul(7):
         _, expected = cv2.invert(matrix.numpy())
         assert differing(inverse_map(matrix).numpy(), expected) == 0
@@ -301,7 +301,7 @@ def test_batches_equal_loops(arithmetic, dtype):
 
 @pytest.mark.parametrize(("arithmetic", "interpolation", "border"), OPTIONS)
 @pytest.mark.parametrize("bad", [torch.nan, torch.inf, 2.0**31, -1e300])
-def test_nowhere_is_the_border(arithmetic, interpolation, border, bad):
+def test_nonfinite_and_huge_positions_show_the_border(arithmetic, interpolation, border, bad):
     image = noise(2, 5, 6, dtype=torch.uint8)
     background = noise(2, 4, 20, dtype=torch.uint8, seed=1)
     options = {"arithmetic": arithmetic, "interpolation": interpolation, "border": border}
@@ -313,7 +313,7 @@ def test_nowhere_is_the_border(arithmetic, interpolation, border, bad):
         matrix = torch.eye(3, dtype=torch.float64)[:2].clone()
         matrix.view(-1)[k] = bad
         got = wk.warp_affine(image, matrix, size=(4, 20), inverse=True, **options)
-        # a finite factor does not send the pixels of row or column 0 away
+        # a finite factor leaves the pixels of row or column 0 in place
         kept = 0 if k in (2, 5) or not np.isfinite(bad) else 1
         assert torch.equal(got[:, kept:, kept:], expected[:, kept:, kept:])
     for k in range(9):
@@ -330,14 +330,14 @@ def test_nowhere_is_the_border(arithmetic, interpolation, border, bad):
 
 
 @pytest.mark.parametrize("arithmetic", ARITHMETICS)
-def test_a_singular_matrix_looks_at_pixel_0(arithmetic):
+def test_a_singular_matrix_reads_pixel_0(arithmetic):
     image = noise(3, 5, 6, dtype=torch.uint8)
     got = wk.warp_affine(image, [[1.0, 2, 3], [2, 4, 1]], arithmetic=arithmetic)
     assert torch.equal(got, image[:, :1, :1].expand_as(image))
 
 
-def test_a_perspective_without_inverse():
-    """w = 0: OpenCV 4 looks at pixel (0, 0); OpenCV 5 has 0 / 0, which is nowhere."""
+def test_a_singular_perspective_reads_pixel_0_or_the_border():
+    """w = 0: OpenCV 4 reads pixel (0, 0); OpenCV 5 gets 0 / 0, which shows the border."""
     image = noise(3, 5, 6, dtype=torch.uint8)
     options = {"border": "replicate", "border_value": 9}
     got = wk.warp_perspective(image, np.zeros((3, 3)), arithmetic="opencv4", **options)
@@ -348,7 +348,7 @@ def test_a_perspective_without_inverse():
 
 @pytest.mark.parametrize("arithmetic", ARITHMETICS)
 def test_border_values_saturate_as_int32(arithmetic):
-    """Rounded half to even and clamped; what no int32 holds becomes the lowest value."""
+    """Rounded half to even and clamped; values beyond int32 become its lowest value."""
     expected = {2.5: (2, 2), 3.5: (4, 4), -7: (0, -7), 3e5: (255, 32767), 3e9: (0, -32768)}
     for value, wanted in expected.items():
         for dtype, want in zip((torch.uint8, torch.int16), wanted, strict=True):
@@ -359,7 +359,7 @@ def test_border_values_saturate_as_int32(arithmetic):
             assert got.unique().tolist() == [want]
 
 
-def test_a_number_as_border_keeps_its_digits():
+def test_a_border_number_keeps_all_its_digits():
     image = torch.ones(1, 2, 3, dtype=torch.float64)
     for arithmetic in ("exact", *ARITHMETICS):
         got = wk.warp_affine(
@@ -373,7 +373,7 @@ def test_a_number_as_border_keeps_its_digits():
 
 
 @pytest.mark.parametrize("function", ["warp_affine", "warp_perspective", "remap"])
-def test_refusals(function):
+def test_errors(function):
     second = torch.zeros(2, 2, 2) if function == "remap" else torch.eye(3)
     call = getattr(wk, function)
     image = torch.ones(1, 2, 2)
@@ -396,7 +396,7 @@ def test_refusals(function):
         call(image, second, arithmetic="opencv4", backend="grid_sample")
 
 
-def test_tables_have_the_mark_that_torch_sets():
+def test_tables_are_marked_as_constant_for_torch_compile():
     marked = vars(torch.compiler.assume_constant_result(lambda: None))
     assert marked
     assert vars(opencv4_tables.axis_table).items() >= marked.items()

@@ -17,7 +17,7 @@ from warpkit.engine.sampling import reference
 from warpkit.engine.sampling.maps import inverse_map, output_points
 from warpkit.engine.sampling.rules import BORDERS, INTERPOLATIONS, SamplingRule
 
-# torch's own decompositions for forward mode are scripted on first use
+# forward mode scripts torch's own decompositions on first use
 pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated:FutureWarning")
 
 ARITHMETICS = ("opencv4", "opencv5")
@@ -36,7 +36,7 @@ def matrices() -> Tensor:
 
 
 def rounded_to_32(matrix: Tensor) -> Tensor:
-    """OpenCV 4's positions of an affine warp, from spec to numpy: 1/1024, then 1/32 pixel."""
+    """OpenCV 4's positions of an affine warp in numpy: rounded to 1/1024, then to 1/32 pixel."""
     inverse = inverse_map(matrix).numpy()
     x, y = np.meshgrid(np.arange(SIZE[1]), np.arange(SIZE[0]))
     axes = []
@@ -49,7 +49,7 @@ def rounded_to_32(matrix: Tensor) -> Tensor:
 
 @pytest.mark.parametrize("border", ["constant", "replicate", "reflect", "reflect_101", "wrap"])
 @pytest.mark.parametrize("interpolation", ["bilinear", "bicubic", "lanczos4"])
-def test_gradients_are_those_at_the_rounded_position(interpolation, border):
+def test_gradients_are_taken_at_the_rounded_position(interpolation, border):
     image, value = noise(3, 7, 9).requires_grad_(), noise(3, seed=1).requires_grad_()
     matrix = matrices().requires_grad_()
     weights = noise(2, 3, *SIZE, seed=2) - 0.5
@@ -72,8 +72,8 @@ def test_gradients_are_those_at_the_rounded_position(interpolation, border):
 
 @pytest.mark.parametrize("arithmetic", ARITHMETICS)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
-def test_a_ramp_has_the_gradient_of_real_numbers(arithmetic, dtype):
-    """On a ramp the slope is the same everywhere, rounded or not: by hand."""
+def test_a_ramp_has_the_exact_gradient(arithmetic, dtype):
+    """On a ramp the slope is the same at rounded positions; by hand."""
     y, x = torch.meshgrid(torch.arange(40.0), torch.arange(50.0), indexing="ij")
     image = (2 * x - 3 * y)[None].to(dtype)
     matrix = torch.tensor([[0.9, 0.1, 12.0], [-0.1, 0.95, 14.0]]).double().requires_grad_()
@@ -85,11 +85,11 @@ def test_a_ramp_has_the_gradient_of_real_numbers(arithmetic, dtype):
 
 
 @pytest.mark.parametrize(("arithmetic", "interpolation", "border"), OPTIONS)
-def test_adjoint(arithmetic, interpolation, border):
+def test_the_backward_pass_is_the_adjoint(arithmetic, interpolation, border):
     """The result is linear in image, border value and background: <A x, y> = <x, A' y>."""
     rule = {"arithmetic": arithmetic, "interpolation": interpolation, "border": border}
 
-    def whole(*shape: int, seed: int = 0) -> Tensor:  # OpenCV 5's bicubic cuts fractions off
+    def whole(*shape: int, seed: int = 0) -> Tensor:  # OpenCV 5's bicubic truncates fractions
         return noise(*shape, seed=seed).mul(255).floor().requires_grad_()
 
     image, value = whole(3, 7, 9), whole(3, seed=1)
@@ -106,8 +106,8 @@ def test_adjoint(arithmetic, interpolation, border):
 
 
 @pytest.mark.parametrize(("arithmetic", "interpolation", "border"), SMOOTH)
-def test_points_matrices_and_both_modes(arithmetic, interpolation, border):
-    """Every input gets a gradient, forward mode agrees with reverse, and so does a second order."""
+def test_points_and_matrices_have_gradients_in_both_modes(arithmetic, interpolation, border):
+    """Every input gets a first and a second gradient, and forward mode agrees with reverse."""
     options = {"arithmetic": arithmetic, "interpolation": interpolation, "border": border}
     if border == "transparent":
         options["background"] = noise(3, *SIZE, seed=3)
@@ -147,7 +147,7 @@ def test_points_matrices_and_both_modes(arithmetic, interpolation, border):
     ],
 )
 def test_gradcheck_of_the_linear_inputs(interpolation, border):
-    """By finite differences of the value itself, which is linear in them."""
+    """By finite differences of the value itself, which is linear in these inputs."""
     rule = {"arithmetic": "opencv4", "interpolation": interpolation, "border": border}
     size = (2, 3)
     below = noise(1, *size, seed=1).requires_grad_()
@@ -165,8 +165,8 @@ def test_gradcheck_of_the_linear_inputs(interpolation, border):
 
 
 @pytest.mark.parametrize("interpolation", ["bilinear", "bicubic", "lanczos4"])
-def test_gradcheck_of_points_within_the_rounding(interpolation):
-    """Between multiples of 1/32 the gradient is the rounded position's: the surrogate's own."""
+def test_gradcheck_of_the_surrogate_at_rounded_points(interpolation):
+    """Between multiples of 1/32 the gradient is the surrogate's at the rounded position."""
     image = noise(2, 7, 9)
     points = ((noise(3, 4, 2, seed=1) * 5 * 32).floor() + 0.25) / 32
     points.requires_grad_()
@@ -195,7 +195,7 @@ def test_nearest_has_no_gradient_to_the_matrix(arithmetic):
     assert to_matrix is None or not to_matrix.any()
 
 
-def test_no_gradient_no_graph_no_surrogate(monkeypatch):
+def test_the_surrogate_is_computed_only_for_gradients(monkeypatch):
     def fail(*_):
         raise AssertionError("the surrogate was computed for nothing")
 
@@ -210,7 +210,7 @@ def test_no_gradient_no_graph_no_surrogate(monkeypatch):
 
 
 @pytest.mark.parametrize("arithmetic", ARITHMETICS)
-def test_infinite_pixels_leave_the_value_alone(arithmetic):
+def test_infinite_pixels_do_not_change_the_value(arithmetic):
     image = noise(1, 7, 9, dtype=torch.float32)
     image[0, 3, 4] = torch.inf
     for matrix in ([[1.0, 0, 0], [0, 1, 0]], [[1.0, 0, 0.3], [0, 1, 0.1]]):
@@ -222,7 +222,7 @@ def test_infinite_pixels_leave_the_value_alone(arithmetic):
 
 @pytest.mark.parametrize("interpolation", INTERPOLATIONS)
 @pytest.mark.parametrize("arithmetic", ARITHMETICS)
-def test_tracking_does_not_change_a_bit(arithmetic, interpolation):
+def test_requiring_gradients_changes_no_bit(arithmetic, interpolation):
     image = noise(1, 7, 9, dtype=torch.float32)
     options = {"size": SIZE, "interpolation": interpolation, "arithmetic": arithmetic}
     plain = wk.warp_affine(image, matrices(), **options)
@@ -231,7 +231,7 @@ def test_tracking_does_not_change_a_bit(arithmetic, interpolation):
 
 
 @pytest.mark.parametrize("arithmetic", ARITHMETICS)
-def test_nowhere_gets_no_gradient(arithmetic):
+def test_nonfinite_points_get_no_gradient(arithmetic):
     image, value = noise(1, 7, 9).requires_grad_(), torch.tensor([2.0]).double().requires_grad_()
     points = torch.full((2, 3, 2), torch.nan).double().requires_grad_()
     out = wk.remap(image, points, border="replicate", border_value=value, arithmetic=arithmetic)
@@ -242,7 +242,7 @@ def test_nowhere_gets_no_gradient(arithmetic):
 
 
 @pytest.mark.parametrize("arithmetic", ARITHMETICS)
-def test_a_saturated_position_does_not_follow_its_point(arithmetic):
+def test_a_saturated_position_gives_its_point_no_gradient(arithmetic):
     """OpenCV 4 holds positions in 16 bits; OpenCV 5's bicubic clamps them near the image."""
     image = noise(1, 40, 37)
     points = torch.tensor([[[50000.3, 3.2], [3.3, 4.1]]]).double().requires_grad_()
@@ -252,7 +252,7 @@ def test_a_saturated_position_does_not_follow_its_point(arithmetic):
     assert points.grad[0, 1].abs().min() > 0
 
 
-def test_func_transforms():
+def test_gradients_under_torch_func():
     image, matrix = noise(1, 7, 9), matrices()
 
     def loss(matrix: Tensor) -> Tensor:

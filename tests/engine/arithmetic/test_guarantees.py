@@ -22,7 +22,7 @@ ROWS = (Setting("affine", "bilinear", "constant", "uint8", 3),)
     ("machine", "where"),
     [
         ("x86_64", "everywhere"),
-        ("AMD64", "everywhere"),  # as Windows names it
+        ("AMD64", "everywhere"),  # Windows' name
         ("aarch64", "nowhere"),
         ("arm64", "nowhere"),
     ],
@@ -38,14 +38,14 @@ def test_the_processor_of_the_installed_opencv_decides(machine, where, monkeypat
     ):
         assert found.where == where
         assert (machine in found.reason and "x86-64" in found.reason) == (where == "nowhere")
-    assert guaranteed_resize("pillow", **RESIZE).where == "everywhere"  # bytes: on all of them
-    # of what x86-64's gave, such as the recorded outputs, the same is promised everywhere
+    assert guaranteed_resize("pillow", **RESIZE).where == "everywhere"  # bytes: on every processor
+    # results recorded on x86-64 are guaranteed on every processor
     assert guaranteed("5.0.0", **WARP, processor="x86_64").where == "everywhere"
     assert guaranteed_resize("opencv5", **RESIZE, processor="x86_64").where == "everywhere"
 
 
-def test_the_parity_report_says_whose_pixels_are_promised(monkeypatch):
-    assert LIBRARY is not None  # opened before: another processor's name would have it refused
+def test_the_parity_report_says_which_processors_pixels_are_guaranteed(monkeypatch):
+    assert LIBRARY is not None  # open it first: under another processor's name it would be rejected
     pytest.importorskip("cv2")
     pytest.importorskip("rich")
     monkeypatch.setattr(platform, "machine", lambda: "aarch64")

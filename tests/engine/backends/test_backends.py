@@ -17,7 +17,7 @@ PACKAGE = Path(wk.__file__).parent
 
 
 @pytest.mark.parametrize("name", [*BACKENDS, *OPENCV.values()])
-def test_a_backend_has_all_that_it_owes(name):
+def test_a_backend_has_all_functions_of_the_interface(name):
     if name == "cuda":
         pytest.importorskip("triton")
     assert len(DUTIES) == 5
@@ -26,13 +26,13 @@ def test_a_backend_has_all_that_it_owes(name):
 
 
 class Mode(TorchDispatchMode):
-    """As whatever traces: the kernels are torch operators under it."""
+    """A dispatch mode, under which kernels run as torch operators."""
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         return func(*args, **(kwargs or {}))
 
 
-def test_six_frames_lead_from_a_warp_to_the_launch(monkeypatch):
+def test_six_python_frames_lead_from_a_warp_to_the_launch(monkeypatch):
     from warpkit.engine.backends.cpu import launch
 
     forward, stacks = launch.forward, []
@@ -42,7 +42,7 @@ def test_six_frames_lead_from_a_warp_to_the_launch(monkeypatch):
         return forward(*inputs, **options)
 
     monkeypatch.setattr(launch, "forward", spy)
-    monkeypatch.setattr(prepared, "_calls", {})  # another test's would lead past it
+    monkeypatch.setattr(prepared, "_calls", {})  # calls cached by other tests would skip frames
     image, matrix = torch.rand(1, 3, 5, 6), torch.eye(2, 3)
     expected = wk.warp_affine(image, matrix)
     with Mode():

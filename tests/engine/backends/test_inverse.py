@@ -29,7 +29,7 @@ def batches(rows: int) -> dict[str, torch.Tensor]:
 @pytest.mark.parametrize("rows", [2, 3])
 @pytest.mark.parametrize("name", list(batches(2)))
 @pytest.mark.parametrize(("backend", "singular"), [(cpu, torch.nan), (cpu_opencv, 0.0)])
-def test_inverses_are_those_of_the_reference(backend, singular, rows, name):
+def test_inverses_have_the_references_bits(backend, singular, rows, name):
     matrices = batches(rows)[name]
     for matrix in (matrices, *(matrices if name == "wild" else ())):
         wanted, got = maps.inverse_map(matrix, singular=singular), backend.inverse_map(matrix)
@@ -37,14 +37,14 @@ def test_inverses_are_those_of_the_reference(backend, singular, rows, name):
 
 
 @pytest.mark.parametrize("rows", [2, 3])
-def test_inverses_differentiate_twice(rows):
+def test_inverses_can_be_differentiated_twice(rows):
     matrix = noise(3, rows, 3).requires_grad_()
     torch.autograd.gradcheck(cpu.inverse_map, (matrix,))
     torch.autograd.gradgradcheck(cpu.inverse_map, (matrix,))
 
 
 @pytest.mark.parametrize("rows", [2, 3])
-def test_what_has_no_inverse_gets_no_gradient(rows):
+def test_singular_matrices_get_no_gradient(rows):
     matrices = batches(rows)["wild"].requires_grad_()
     inverse = cpu.inverse_map(matrices)
     (grad,) = torch.autograd.grad(inverse, matrices, torch.ones_like(inverse))

@@ -22,7 +22,7 @@ def _nothing_known(monkeypatch):
 @pytest.mark.parametrize("inverse", [False, True])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("interpolation", ["nearest", "bilinear"])
-def test_a_prepared_call_gives_the_first_ones_bits(interpolation, dtype, inverse):
+def test_a_cached_call_gives_the_first_ones_bits(interpolation, dtype, inverse):
     matrices = wk.rotation_matrix((9.0, 8.0), torch.tensor([30.0, 200.0]).to(dtype), 1.3)
     for matrix in (matrices, matrices[:1]):
         options = {"border": "reflect", "size": (9, 35), "inverse": inverse}
@@ -38,7 +38,7 @@ def test_a_prepared_call_gives_the_first_ones_bits(interpolation, dtype, inverse
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 @pytest.mark.parametrize("interpolation", ["nearest", "bilinear", "lanczos4"])
-def test_halves_are_computed_with_as_float32_every_time(interpolation, dtype):
+def test_cached_calls_also_compute_half_types_in_float32(interpolation, dtype):
     matrix = wk.rotation_matrix((9.0, 8.0), torch.tensor([30.0, 200.0]), 1.3)
     for n in range(3):
         image = noise(2, 3, 20, 18, dtype=dtype, seed=n)
@@ -47,7 +47,7 @@ def test_halves_are_computed_with_as_float32_every_time(interpolation, dtype):
 
 
 @pytest.mark.parametrize("interpolation", ["bicubic", "lanczos4"])
-def test_every_interpolation_is_prepared(interpolation):
+def test_every_interpolation_is_cached(interpolation):
     image, matrix = noise(1, 3, 20, 18), wk.rotation_matrix((9.0, 8.0), 30.0)
     for where in (matrix, matrix[None]):
         found = [wk.warp_affine(image, where, interpolation=interpolation) for _ in range(2)]
@@ -57,7 +57,7 @@ def test_every_interpolation_is_prepared(interpolation):
     assert len(prepared._calls) == 2
 
 
-def test_a_prepared_call_keeps_gradients():
+def test_a_cached_call_has_gradients():
     image, matrix = noise(1, 3, 8, 9), wk.rotation_matrix((4.0, 4.0), 20.0).double()
     found = []
     for _ in range(2):
@@ -70,7 +70,7 @@ def test_a_prepared_call_keeps_gradients():
 
 
 @pytest.mark.parametrize("value", [0.0, 7.5, 8.5, 300, -4])
-def test_bytes_that_nearest_moves_are_prepared(value):
+def test_nearest_calls_of_bytes_are_cached(value):
     matrix = wk.rotation_matrix((9.0, 8.0), torch.tensor([30.0, 200.0]), 1.3)
     options = {"interpolation": "nearest", "border_value": value}
     for n in range(3):
@@ -85,7 +85,7 @@ def test_bytes_that_nearest_moves_are_prepared(value):
     assert len(prepared._calls) == 2
 
 
-def test_a_name_that_is_an_array_is_refused_by_its_own_words():
+def test_an_array_as_interpolation_gets_the_usual_error():
     with pytest.raises(ValueError, match="warp_affine: `interpolation` must be one of"):
         wk.warp_affine(
             torch.zeros(1, 4, 4, dtype=torch.uint8),
@@ -94,8 +94,8 @@ def test_a_name_that_is_an_array_is_refused_by_its_own_words():
         )
 
 
-def test_a_call_that_warns_is_not_prepared():
-    """Nearest loses the matrix's gradient, and says so each time."""
+def test_a_call_that_warns_is_not_cached():
+    """Nearest loses the matrix's gradient, and warns each time."""
     matrix = wk.rotation_matrix((4.0, 4.0), 20.0).requires_grad_()
     image, found = noise(1, 3, 8, 9, dtype=torch.float32), []
     for backend in ("reference", "cpu", "cpu"):
@@ -116,12 +116,12 @@ def test_a_call_that_warns_is_not_prepared():
 
 @pytest.mark.parametrize("inverse", [False, True])
 @pytest.mark.parametrize("wanted", [(True, True), (True, False), (False, True)])
-def test_gradients_of_every_kind_are_the_references(wanted, inverse):
+def test_gradients_of_every_kind_equal_the_references(wanted, inverse):
     matrix = wk.rotation_matrix((4.0, 4.0), torch.tensor([20.0, 70.0]).double(), 1.2)
     given = [noise(2, 3, 8, 9), matrix]
     pushed = noise(4, 2, 3, 7, 10, seed=4)
     found = {}
-    for backend in ("reference", "cpu", "cpu"):  # the last one by a prepared call
+    for backend in ("reference", "cpu", "cpu"):  # the last one by a cached call
         inputs = [x.clone().requires_grad_(w) for x, w in zip(given, wanted, strict=True)]
         needed = [x for x in inputs if x.requires_grad]
         out = wk.warp_affine(*inputs, size=(7, 10), inverse=inverse, backend=backend)
@@ -140,7 +140,7 @@ def test_gradients_of_every_kind_are_the_references(wanted, inverse):
         torch.testing.assert_close(got, wanted_one, atol=atol, rtol=0)
 
 
-def test_zero_is_known_from_minus_zero():
+def test_zero_and_minus_zero_are_cached_apart():
     image, matrix = torch.ones(1, 4, 4), [[1.0, 0.0, 9.0], [0.0, 1.0, 0.0]]
     matrix = torch.tensor(matrix)
     for value in (0.0, -0.0, 0.0):
@@ -161,7 +161,7 @@ def test_zero_is_known_from_minus_zero():
         {"background": torch.zeros(3, 8, 8)},
     ],
 )
-def test_what_is_refused_is_refused_after_a_good_call(bad):
+def test_bad_arguments_are_also_rejected_after_a_good_call(bad):
     image, matrix = noise(3, 8, 8), torch.eye(3)[:2]
     good = {"size": (8, 8), "inverse": True}
 
@@ -180,7 +180,7 @@ def test_what_is_refused_is_refused_after_a_good_call(bad):
     assert torch.equal(before, after) if isinstance(before, torch.Tensor) else before == after
 
 
-def test_transforms_and_tracing_make_no_use_of_prepared_calls():
+def test_transforms_and_tracing_do_not_use_cached_calls():
     image, matrix = noise(2, 3, 8, 9), wk.rotation_matrix((4.0, 4.0), torch.tensor([5.0, 80.0]))
     wanted = wk.warp_affine(image, matrix)
     wk.warp_affine(image[0], matrix[0])
@@ -189,8 +189,8 @@ def test_transforms_and_tracing_make_no_use_of_prepared_calls():
     assert torch.equal(compiled(image, matrix), wanted)
 
 
-def test_a_mode_that_watches_functions_sees_them():
-    """As the search for the call that cut a gradient is one."""
+def test_a_torch_function_mode_sees_all_calls():
+    """The search for the call that detached the graph is such a mode."""
 
     class Watch(TorchFunctionMode):
         def __torch_function__(self, func, types, args=(), kwargs=None):
@@ -205,8 +205,8 @@ def test_a_mode_that_watches_functions_sees_them():
         assert seen
 
 
-def test_a_checkpoint_repeats_a_first_call_as_it_was():
-    """It counts the tensors that are saved: a prepared call saves as many."""
+def test_a_checkpoint_repeats_a_first_call_identically():
+    """A checkpoint counts saved tensors, and a cached call saves the same number."""
     image = torch.rand(1, 2, 9, 11, requires_grad=True)
     matrix = torch.tensor([[1.0, 0.1, 0.0], [0.0, 1.0, 0.5]], requires_grad=True)
     warp = wk.warp_affine
@@ -220,8 +220,8 @@ def test_a_checkpoint_repeats_a_first_call_as_it_was():
         )
 
 
-def test_what_is_refused_is_refused_as_ever():
-    """Nothing is left before all is checked."""
+def test_batches_that_do_not_broadcast_are_rejected_before_caching():
+    """A call is cached only after all checks."""
     with pytest.raises(ValueError, match="warp_affine: the batch dimensions of"):
         wk.warp_affine(torch.zeros(0, 1, 1, 1), torch.eye(2, 3).expand(2, 2, 3))
     with pytest.raises(ValueError, match="warp_affine: the batch dimensions of"):

@@ -35,7 +35,7 @@ def meet(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
 
 @pytest.mark.parametrize("touched", [False, True])
 @pytest.mark.parametrize(("count", "widest"), [(0, 9), (1, 9), (150, 60), (600, 12)])
-def test_the_topmost_object_and_the_list_of_pixels(count, widest, touched):
+def test_the_topmost_object_and_the_list_of_pixels_match_a_loop(count, widest, touched):
     boxes = scattered(count, widest, touched)
     expected = torch.full(SHAPE, -1)
     pairs = set()
@@ -52,7 +52,7 @@ def test_the_topmost_object_and_the_list_of_pixels(count, widest, touched):
 
 
 @pytest.mark.parametrize("count", [0, 1, 150])
-def test_the_same_on_images_of_different_sizes(count):
+def test_rectangles_on_images_of_different_sizes_match_a_loop(count):
     boxes = scattered(count, 40, False, LIST)
     expected = [torch.full(size, -1) for size in SIZES]
     lengths = []
@@ -81,7 +81,7 @@ def test_levels_are_the_longest_chains_of_overlap(count):
     assert levels(boxes).tolist() == expected
 
 
-def test_levels_compared_in_pieces(monkeypatch):
+def test_levels_are_the_same_when_computed_in_chunks(monkeypatch):
     boxes = scattered(90, 40, False)
     whole = levels(boxes)
     monkeypatch.setattr("warpkit.engine.compositing.rectangles.PAIRS", 200)
@@ -105,8 +105,8 @@ def test_layers_compose_in_order():
     assert sum(sizes) == len(pixels.x)
 
 
-def test_no_number_leads_outside_the_images():
-    """What an accelerator, where values are not checked, must survive."""
+def test_no_number_makes_a_rectangle_leave_its_image():
+    """Accelerators, where values are not checked, rely on it."""
     wild = torch.tensor(
         [
             [torch.nan, 0, 5, 5],

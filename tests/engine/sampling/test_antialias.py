@@ -33,7 +33,7 @@ def supersampled(image: Tensor, matrix: Tensor, size: tuple[int, int], n: int = 
 
 
 def shrinking(size: tuple[int, int], angle: float, scale: float) -> tuple[Tensor, tuple[int, int]]:
-    """A turn about the centre and the output that the shrunk image fills."""
+    """A rotation about the centre, and the size of the output that the shrunk image fills."""
     out = (int(size[0] * scale), int(size[1] * scale))
     (cx, cy), (x, y) = wk.image_center(size), wk.image_center(out)
     angle_scale = {"angle": torch.tensor(angle).double(), "scale": scale}
@@ -54,7 +54,7 @@ def picture(name: str) -> Tensor:
 
 @pytest.mark.parametrize("angle", [17.0, 45.0])
 @pytest.mark.parametrize("name", ["noise", "astronaut", "brick", "coffee", "text"])
-def test_the_error_is_100_times_below_the_plain_warp(name, angle):
+def test_the_error_is_100_times_below_that_of_the_plain_warp(name, angle):
     image = picture(name)
     matrix, size = shrinking(image.shape[-2:], angle, 0.21)
     truth = supersampled(image, matrix, size)
@@ -68,7 +68,7 @@ def test_the_error_is_100_times_below_the_plain_warp(name, angle):
 
 @pytest.mark.parametrize(("interpolation", "border"), RULES)
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_it_is_the_mean_of_plain_warps_in_every_rule(backend, interpolation, border):
+def test_every_rule_takes_the_mean_of_plain_warps(backend, interpolation, border):
     if backend == "grid_sample" and (interpolation == "lanczos4" or border == "wrap"):
         with pytest.raises(
             ValueError, match="`backend` must be one that can do this, got 'grid_sample':\n"
@@ -103,15 +103,15 @@ def test_it_is_the_mean_of_plain_warps_in_every_rule(backend, interpolation, bor
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.float64, torch.uint8])
 @pytest.mark.parametrize("kind", ["odd", "strided", "channels-last", "one for all", "no batch"])
-def test_without_minification_it_is_the_plain_warp_bitwise(kind, dtype):
+def test_without_minification_the_bits_are_the_plain_warps(kind, dtype):
     image = images(dtype)[kind]
     for matrix in (
         wk.rotation_matrix(
             (3.0, 2.0), 33.0, 1.0
-        ),  # a float32 turn: its singular values are 1 +- eps
+        ),  # a float32 rotation: its singular values are 1 +- eps
         wk.rotation_matrix((3.0, 2.0), 20.0, 2.5),
         torch.eye(2, 3),
-        torch.zeros(2, 3),  # no map at all
+        torch.zeros(2, 3),  # a singular map
     ):
         plain = wk.warp_affine(image, matrix, antialias=False)
         assert torch.equal(wk.warp_affine(image, matrix, antialias=True), plain)
@@ -181,13 +181,13 @@ def test_every_visible_pixel_gets_a_gradient():
 
 def test_perspective_takes_the_mean_where_it_minifies_and_the_plain_warp_elsewhere():
     image = noise(1, 24, 24)
-    # to source: x / w, y / w with w = 1.6 - 0.1 x: grows on the left, shrinks on the right
+    # to source: x / w, y / w with w = 1.6 - 0.1 x: magnifies on the left, minifies on the right
     inverse = torch.tensor([[1.0, 0, 0], [0, 1, 0], [-0.1, 0, 1.6]]).double()
     options = {"size": (12, 12), "inverse": True}
     plain = wk.warp_perspective(image, inverse, **options)
     result = wk.warp_perspective(image, inverse, antialias=True, **options)
     x = torch.arange(12.0)
-    stretch = 1.6 / (1.6 - 0.1 * x) ** 2  # along x; along y it is 1 / w, and there is shear
+    stretch = 1.6 / (1.6 - 0.1 * x) ** 2  # along x; along y it is 1 / w, with shear
     assert torch.equal(result[..., 0, stretch < 1], plain[..., 0, stretch < 1])
     truth = supersampled(image, wk.invert(inverse), (12, 12))
     right = stretch > 2
@@ -225,7 +225,7 @@ def test_gradients_to_image_and_matrix():
     torch.testing.assert_close(reverse, forth, rtol=0, atol=TOLERANCE["two modes float64"])
 
 
-def test_vmap_needs_a_number_where_the_matrix_cannot_be_read():
+def test_vmap_over_matrices_needs_a_number_of_samples():
     matrices = torch.stack([shrinking((9, 9), 10.0, scale)[0] for scale in (0.3, 1.2)])
     image = noise(2, 1, 9, 9)
     text = (
@@ -238,7 +238,7 @@ def test_vmap_needs_a_number_where_the_matrix_cannot_be_read():
         vmap(lambda i, m: wk.warp_affine(i, m, antialias=4))(image, matrices),
         wk.warp_affine(image, matrices, antialias=4),
     )
-    torch.testing.assert_close(  # the images alone are no obstacle
+    torch.testing.assert_close(  # vmap over images alone works
         vmap(lambda i: wk.warp_affine(i, matrices, antialias=True))(image),
         torch.stack([wk.warp_affine(i, matrices, antialias=True) for i in image]),
     )
@@ -248,7 +248,7 @@ def test_vmap_needs_a_number_where_the_matrix_cannot_be_read():
     ("value", "error"),
     [(0, ValueError), (-2, ValueError), (257, ValueError), (2.0, TypeError), ("yes", TypeError)],
 )
-def test_antialias_refuses(value, error):
+def test_errors(value, error):
     text = (
         "warp_affine: `antialias` must be True, False or a number of samples along an axis, from 1 "
         f"to 256, got {value!r}"
@@ -263,8 +263,8 @@ def test_an_empty_batch_stays_empty():
 
 
 @pytest.mark.parametrize("function", [wk.warp_affine, wk.warp_perspective])
-def test_little_memory_changes_no_value(function, monkeypatch):
-    """Some rows of samples at a time, down to one; a background goes with them."""
+def test_limited_memory_changes_no_value(function, monkeypatch):
+    """Samples are computed some rows at a time, down to one, with a background too."""
     image, background = noise(2, 1, 6, 5), noise(2, 1, 9, 8, seed=1)
     matrix = torch.tensor([[0.5, 0.1, 1.0], [-0.1, 0.4, 2.0], [0.0, 0.001, 1.0]])
     matrix = matrix if function is wk.warp_perspective else matrix[:2]

@@ -1,4 +1,4 @@
-"""Where arrays begin, as kernels are told."""
+"""The addresses of arrays that kernels get."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ pytestmark = pytest.mark.skipif(LIBRARY is None, reason="no native library")
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.int16, np.float32, np.float64, ">f8", np.bool_])
-def test_addresses_are_numpys(dtype):
+def test_addresses_equal_numpys(dtype):
     from warpkit.engine.backends.cpu.calls import address_of
 
     whole = np.zeros((6, 8, 3), dtype)

@@ -122,8 +122,8 @@ assert {"by_strips", "by_bands", "by_tile_rows"} <= set(made) or not pieces
 
 @pytest.mark.parametrize("pieces", ["whole", "pieces"])
 @pytest.mark.parametrize("interpolation", INTERPOLATIONS)
-def test_no_kernel_touches_what_lies_beside_an_array(interpolation, pieces):
-    """Every border, type, layout and kind of map; images whole, and in strips and bands."""
+def test_no_kernel_touches_memory_beside_an_array(interpolation, pieces):
+    """Every border, type, layout and kind of map; images in one piece, in strips and in bands."""
     assert survives(f"import sys; sys.argv[1:] = {[interpolation, pieces]}\n{LAUNCHED}")
 
 
@@ -165,8 +165,8 @@ for dtype in (torch.float32, torch.float64):
 
 
 @pytest.mark.parametrize("interpolation", INTERPOLATIONS)
-def test_lists_and_turned_boxes_stay_inside_the_arrays(interpolation):
-    """Images of a list with strides of their own; rows of turned boxes."""
+def test_image_lists_and_rotated_boxes_stay_inside_the_arrays(interpolation):
+    """Listed images with different strides; rows of rotated boxes."""
     assert survives(f"import sys; sys.argv[1:] = {[interpolation]}\n{LISTED}")
 
 
@@ -186,13 +186,13 @@ launch.forward(image, torch.eye(2, 3).double(), torch.zeros(()), (20, 30),
 
 
 @pytest.mark.parametrize("interpolation", ["nearest", "bilinear"])
-def test_a_kernel_that_is_told_of_too_many_rows_is_seen(interpolation):
+def test_a_kernel_with_a_wrong_number_of_rows_is_detected(interpolation):
     assert survives(BESIDE.format(wrong=False, interpolation=interpolation))
     assert not survives(BESIDE.format(wrong=True, interpolation=interpolation))
 
 
 def test_a_byte_read_beside_an_array_ends_the_process():
-    """Otherwise the tests by guards could not fail."""
+    """Otherwise the tests with guard pages could not fail."""
     one, other = (empty(5, "uint8") for _ in "12")
     for array in (one, other):
         first = array.ctypes.data
@@ -203,7 +203,7 @@ def test_a_byte_read_beside_an_array_ends_the_process():
 
 
 def ends_by_reading(address: int) -> bool:
-    """Whether it ends a process to read a byte."""
+    """Whether reading a byte ends the process."""
     child = os.fork()
     if child == 0:
         faulthandler.disable()
@@ -230,5 +230,5 @@ for dtype in types:
 
 
 def test_opencvs_resizes_stay_inside_the_arrays():
-    """Every type, with as many channels side by side as kernels tell apart, and one more."""
+    """Every type, with every number of channels that has its own kernel, and one more."""
     assert survives(RESIZED)

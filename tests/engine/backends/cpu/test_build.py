@@ -20,7 +20,7 @@ LINUX = ("x86_64", "linux")
 
 @pytest.fixture
 def hook(monkeypatch) -> ModuleType:
-    """hatch_build.py, which is in no package."""
+    """The module hatch_build.py, which is not in a package."""
     for name in ENVIRONMENT:
         monkeypatch.delenv(name, raising=False)
     spec = importlib.util.spec_from_file_location("hatch_build", ROOT / "hatch_build.py")
@@ -32,13 +32,13 @@ def hook(monkeypatch) -> ModuleType:
 
 
 def commands(hook: ModuleType, family: str, target: tuple[str, str]) -> dict[str, list[str]]:
-    """The command of each object by its name."""
+    """The command that makes each object file, by its name."""
     compiler = hook.Compiler(["c++"], family)
     made = hook.compile_commands(compiler, hook.Target(*target), Path("/to"))
     return {path.name: command for path, command in made.items()}
 
 
-def test_every_file_is_compiled_for_every_set_and_the_library_once(hook):
+def test_every_file_is_compiled_for_each_instruction_set_and_linked_once(hook):
     sources = {path.stem for path in hook.sources().glob("*.cpp")} - {"library"}
     assert sources
     sets = {"x86_64": {"sse4", "avx2", "avx512"}, "aarch64": {"neon"}}
@@ -57,7 +57,7 @@ def test_every_file_is_compiled_for_every_set_and_the_library_once(hook):
     assert said == [f'-DWARPKIT_SOURCE="{hook.library.source_digest(hook.sources())}"']
 
 
-def test_the_header_of_vectors_is_compiled_once_for_every_set(hook, tree):
+def test_the_header_of_vectors_is_precompiled_for_each_instruction_set(hook, tree):
     target = hook.Target(*LINUX)
     zig, gcc = (hook.Compiler(["c++"], family) for family in ("zig", "gcc"))
     made = hook.precompile_commands(zig, target, Path("/cache"))
@@ -66,11 +66,11 @@ def test_the_header_of_vectors_is_compiled_once_for_every_set(hook, tree):
     assert made == hook.precompile_commands(zig, target, Path("/cache"))
     (tree / "native" / "vec.h").write_text("another")
     changed = hook.precompile_commands(zig, target, Path("/cache"))
-    for isa in made:  # objects in a cache know it by its name
+    for isa in made:  # cached objects refer to it by name
         assert made[isa][-1] != changed[isa][-1]
 
 
-def test_each_compiler_is_told_the_same_levels(hook):
+def test_each_compiler_gets_the_same_instruction_set_levels(hook):
     levels = {"sse4": "v2", "avx2": "v3", "avx512": "v4"}
     for family, before, joint in (
         ("zig", "-mcpu=x86", "_64_"),
@@ -101,8 +101,8 @@ def test_the_c_driver_links(hook, cxx, c):
     assert {"-shared", "-s", "-Wl,-z,defs"} <= set(command)
 
 
-def test_no_library_names_the_folder_that_it_was_linked_in(hook):
-    """On macOS the linker would write it there."""
+def test_no_library_contains_the_path_of_its_build_folder(hook):
+    """On macOS the linker would write it."""
     compiler = hook.Compiler(["zig", "c++"], "zig")
     for system in hook.SYSTEMS:
         to = Path("/somewhere") / hook.Target("aarch64", system).file
@@ -111,7 +111,7 @@ def test_no_library_names_the_folder_that_it_was_linked_in(hook):
         assert named == (system == "macos")
 
 
-def test_the_names_of_wheels(hook):
+def test_wheel_tags_of_each_platform(hook):
     tags = {hook.Target(p, s).tag for p in hook.LEVELS for s in hook.SYSTEMS}
     assert tags == {
         "manylinux_2_17_x86_64",
@@ -123,7 +123,7 @@ def test_the_names_of_wheels(hook):
     }
 
 
-def test_the_target_of_a_wheel(hook, monkeypatch):
+def test_the_environment_selects_the_target_of_a_wheel(hook, monkeypatch):
     assert hook.wanted_target() == hook.this_machine()
     monkeypatch.setenv("WARPKIT_TARGET", "aarch64-macos")
     assert hook.wanted_target() == ("aarch64", "macos")
@@ -133,7 +133,7 @@ def test_the_target_of_a_wheel(hook, monkeypatch):
             hook.build(Path("/nowhere"), hook.wanted_target())
 
 
-def test_the_pinned_compiler_is_one(hook):
+def test_pyproject_and_the_hook_pin_one_compiler_version(hook):
     text = (ROOT / "pyproject.toml").read_text()
     assert re.findall(r'"(ziglang[^;"]*)', text) == [hook.pinned_zig()] * 2
 
@@ -151,19 +151,19 @@ Path(sys.argv[sys.argv.index("-o") + 1]).write_bytes(b"made")
 
 @pytest.fixture
 def tree(hook, monkeypatch, tmp_path) -> Path:
-    """A copy of the sources in a checkout, a compiler that notes its arguments, and their log."""
+    """A copy of the sources in a checkout, a compiler that logs its arguments, and the log."""
     folder = tmp_path / hook.PACKAGE
     shutil.copytree(hook.sources(), folder / "native")
     monkeypatch.setattr(hook, "ROOT", tmp_path)
     script = tmp_path / "compiler.py"
     script.write_text(COMPILER.format(log=str(tmp_path / "log")))
     monkeypatch.setenv("WARPKIT_CXX", f"{sys.executable} {script} c++")
-    monkeypatch.setenv("ZIG_GLOBAL_CACHE_DIR", str(tmp_path / "cache"))  # `main` would set it
+    monkeypatch.setenv("ZIG_GLOBAL_CACHE_DIR", str(tmp_path / "cache"))  # otherwise `main` sets it
     return folder
 
 
 class App:
-    """hatchling's voice."""
+    """A stand-in for hatchling's app, which shows warnings."""
 
     def __init__(self) -> None:
         self.warnings: list[str] = []
@@ -184,7 +184,7 @@ def names(folder: Path) -> set[str]:
     return {path.name for path in folder.iterdir()} - {"native"}
 
 
-def test_a_wheel_has_the_library_and_leaves_nothing(hook, tree, monkeypatch, tmp_path):
+def test_a_wheel_has_the_library_and_leaves_no_file_behind(hook, tree, monkeypatch, tmp_path):
     monkeypatch.setenv("WARPKIT_TARGET", "aarch64-linux")
     data: dict[str, Any] = {"force_include": {}}
     run = hatch(hook, "standard", data)
@@ -198,15 +198,15 @@ def test_a_wheel_has_the_library_and_leaves_nothing(hook, tree, monkeypatch, tmp
     assert names(tree) == set()
     log = (tmp_path / "log").read_text().splitlines()
     files = len(list(hook.sources().glob("*.cpp")))
-    assert len(log) == files + 2  # vec.h before them, the link after
+    assert len(log) == files + 2  # vec.h before the objects, the link after them
     header = log[0].split()[-1]
     assert log[0].split()[-4:-1] == ["c++-header", "vec.h", "-o"]
     with_it = [line for line in log if f"-include-pch {header}" in line]
-    assert len(with_it) == files - 1  # library.cpp has no vectors
+    assert len(with_it) == files - 1  # library.cpp does not include it
     assert log[-1].startswith("cc -shared -target aarch64-linux-gnu.2.17")
 
 
-def test_an_editable_install_has_it_beside_the_package(hook, tree):
+def test_an_editable_install_puts_the_library_beside_the_package(hook, tree):
     data: dict[str, Any] = {"force_include": {}}
     (tree / "libwarpkit.txt").write_text("an earlier reason")
     hatch(hook, "editable", data).finalize("editable", data, "")
@@ -214,7 +214,7 @@ def test_an_editable_install_has_it_beside_the_package(hook, tree):
     assert names(tree) == {hook.this_machine().file}
 
 
-def test_an_editable_install_without_a_compiler_keeps_the_library_of_its_sources(
+def test_an_editable_install_without_a_compiler_keeps_an_up_to_date_library(
     hook, tree, monkeypatch
 ):
     library = tree / hook.this_machine().file
@@ -235,7 +235,7 @@ def test_an_editable_install_without_a_compiler_keeps_the_library_of_its_sources
         (None, "wrong", "there is no such flag"),
     ],
 )
-def test_without_a_compiler_the_package_is_pure(hook, tree, monkeypatch, cxx, flags, said):
+def test_without_a_compiler_the_wheel_is_pure_python(hook, tree, monkeypatch, cxx, flags, said):
     if cxx:
         monkeypatch.setenv("WARPKIT_CXX", cxx)
     monkeypatch.setenv("WARPKIT_CXXFLAGS", flags)
@@ -255,7 +255,7 @@ def test_without_a_compiler_the_package_is_pure(hook, tree, monkeypatch, cxx, fl
     assert len(run.app.warnings) == 1
 
 
-def test_only_a_library_of_other_sources_is_built_again(hook, tree, monkeypatch, tmp_path):
+def test_the_library_is_rebuilt_only_if_its_sources_changed(hook, tree, monkeypatch, tmp_path):
     log = tmp_path / "log"
     assert hook.main(["--if-older"]) == 0
     assert names(tree) == {hook.this_machine().file}
@@ -271,7 +271,7 @@ def test_only_a_library_of_other_sources_is_built_again(hook, tree, monkeypatch,
     assert (tree / hook.this_machine().file).read_bytes() == b"made"
 
 
-def test_another_compiler_builds_for_this_machine_alone(hook, tree, monkeypatch):
+def test_another_compiler_builds_only_for_this_machine(hook, tree, monkeypatch):
     monkeypatch.setattr(hook, "find_compiler", lambda: hook.Compiler(["g++"], "gcc"))
     other = next(p for p in hook.LEVELS if p != hook.this_machine().processor)
     with pytest.raises(hook.BuildError, match=r"needs zig, not g\+\+"):

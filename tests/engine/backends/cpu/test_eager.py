@@ -34,7 +34,7 @@ def found(function, inputs: list[Tensor], again: bool = False, **options) -> lis
 
 @pytest.mark.parametrize("again", [False, True])
 @pytest.mark.parametrize("name", list(WHERE))
-def test_the_bits_are_the_operators(name, again, monkeypatch):
+def test_eager_calls_have_the_operators_bits(name, again, monkeypatch):
     function, where = WHERE[name]
     for dtype in (torch.float32, torch.float16):
         for kind in ("odd", "channels-last", "expanded"):
@@ -53,26 +53,26 @@ def test_the_bits_are_the_operators(name, again, monkeypatch):
 @pytest.mark.parametrize("batch", [(), (1,), (40,), (2, 3)])
 def test_the_gradient_through_an_inverse_has_the_same_bits(rows, batch):
     matrices, grad = noise(*batch, rows, 3), noise(*batch, rows, 3, seed=1)
-    matrices.view(-1)[0] = 1e200  # one whose gradient would overflow
+    matrices.view(-1)[0] = 1e200  # its gradient would overflow
     source = invert(matrices)
     found = inverse_vjp(source, grad, torch.float64)
     assert torch.equal(found, inverse.inverse_vjp(source, grad))
 
 
-def test_a_result_and_its_matrix_may_be_written_to():
+def test_a_result_and_its_matrix_may_be_modified_in_place():
     image, matrix = noise(1, 3, 6, 7).requires_grad_(), TURNS[0].clone().requires_grad_()
     wanted = torch.autograd.grad(wk.warp_affine(image, matrix).sum(), (image, matrix))
     result = wk.warp_affine(image, matrix)
-    result += 1  # a view of something inside would refuse
+    result += 1  # a view of internal memory would raise
     with torch.no_grad():
-        matrix *= 3  # as an optimizer's step: only the inverse is kept
+        matrix *= 3  # as an optimizer's step does; only the inverse is saved
         assert not wk.warp_affine(image, matrix)._is_view()
     for got, want in zip(torch.autograd.grad(result.sum(), (image, matrix)), wanted, strict=True):
         assert torch.equal(got, want)
 
 
 @pytest.mark.parametrize("where", [TURNS[0], TURNS[:1]], ids=["one matrix", "a batch of one"])
-def test_a_second_derivative_refuses_a_matrix_that_was_written_to(where):
+def test_a_second_derivative_rejects_a_matrix_modified_in_place(where):
     for _ in range(2):
         image, matrix = noise(1, 3, 6, 7), where.clone().requires_grad_()
         result = wk.warp_affine(image, matrix, inverse=True)
@@ -92,13 +92,13 @@ def test_gradients_are_not_views(last):
         assert not grad._is_view()
 
 
-def test_a_negated_view_is_read_as_what_it_shows():
+def test_a_negated_view_is_read_with_its_sign():
     image = noise(1, 3, 6, 7)
     negated = torch._neg_view(image)  # pyright: ignore
     assert torch.equal(wk.warp_affine(negated, TURNS[0]), -wk.warp_affine(image, TURNS[0]))
 
 
-def test_inference_mode_and_what_comes_after():
+def test_calls_in_and_after_inference_mode():
     image, matrix = noise(1, 3, 6, 7), TURNS[0].clone()
     with torch.inference_mode():
         inside = wk.warp_affine(image, matrix)

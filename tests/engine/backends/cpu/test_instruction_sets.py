@@ -1,4 +1,4 @@
-"""The instruction sets of the native library, each in a process, compared with each other."""
+"""The native library's instruction sets, each in its own process, compared with each other."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ torch.save(found, sys.argv[1])
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory) -> dict[str, dict[str, list[Tensor | None]]]:
-    """Values and gradients by instruction set."""
+    """Values and gradients of each instruction set."""
     folder, found = tmp_path_factory.mktemp("sets"), {}
     for isa in available():
         path = Path(folder / isa)
@@ -62,15 +62,15 @@ def results(tmp_path_factory) -> dict[str, dict[str, list[Tensor | None]]]:
 
 
 def near(one: Tensor, other: Tensor, key: str) -> bool:
-    """Whether two results differ by rounding alone, relative to the largest entry."""
+    """Whether two results differ only by rounding, relative to the largest entry."""
     largest = max(1.0, one.abs().nan_to_num(posinf=0).max().item())
     kind = torch.float32 if "float32" in key else torch.float64
     atol = 1.0 if one.dtype == torch.uint8 else largest * TOLERANCE[f"cpu {kind}"]
     return torch.allclose(one, other, atol=atol, rtol=0, equal_nan=True)
 
 
-def test_sets_that_round_once_give_the_same_bits(results):
-    """But for the gradient to a float32 image, which is added up a vector at a time."""
+def test_instruction_sets_with_fma_give_the_same_bits(results):
+    """Except the gradient to a float32 image, which is summed one vector at a time."""
     if "avx512" not in results:
         pytest.skip("needs two such sets: AVX2 and AVX-512")
     assert len(results["avx2"]) == 4 * 5 * 4 * 3 * 2
@@ -84,7 +84,7 @@ def test_sets_that_round_once_give_the_same_bits(results):
                 assert torch.equal(one.nan_to_num(7), other.nan_to_num(7)), (key, n)
 
 
-def test_sse4_rounds_twice_and_differs_by_that(results):
+def test_sse4_rounds_twice_and_differs_by_rounding_only(results):
     if "avx2" not in results:
         pytest.skip("needs two sets")
     differing = 0
@@ -95,11 +95,11 @@ def test_sse4_rounds_twice_and_differs_by_that(results):
             else:
                 assert near(one, other, key), key
                 differing += not torch.equal(one, other)
-    assert differing  # otherwise the environment would have changed nothing
+    assert differing  # otherwise the environment variable had no effect
 
 
-def test_the_digests_need_python_alone():
-    """scripts/digest_kernels, by which an emulated processor is compared with this one."""
+def test_the_digests_of_kernels_need_only_python():
+    """scripts/digest_kernels, which compares an emulated processor with this one."""
     found = {}
     for isa in available():
         done = subprocess.run(
@@ -111,7 +111,7 @@ def test_the_digests_need_python_alone():
         )
         first, *found[isa] = done.stdout.splitlines()
         assert first == f"isa {isa}"
-        # taps, ways and float types; 14 of fits, polar, transform, resize_torch and sphere
+        # taps, methods and float types; 14 of fits, polar, transform, resize_torch and sphere
         assert len(found[isa]) == len({line.split()[-1] for line in found[isa]}) == 16 + 14
     if "avx512" in found:
         pairs = zip(found["avx2"], found["avx512"], strict=True)

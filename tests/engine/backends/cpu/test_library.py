@@ -17,11 +17,11 @@ from warpkit.engine.backends.cpu.library import LibraryError, open_file
 from warpkit.engine.backends.cpu.opened import LIBRARY, REFUSAL
 from warpkit.engine.sampling.layout import AFFINE
 
-LINUX = pytest.mark.skipif(sys.platform != "linux", reason="only ELF files are looked into")
+LINUX = pytest.mark.skipif(sys.platform != "linux", reason="only ELF files are checked")
 
 
 def between(entry: library.Entry, left: float, right: float, x: float) -> float:
-    """The value at x of a row of two pixels, bilinear, by a block that is written here."""
+    """The bilinear value at x in a row of two pixels, by a call block written by hand."""
     from warpkit.engine.backends.cpu.warp_calls import WARPS
 
     image, out = np.array([left, right], np.float32), np.full(1, np.nan, np.float32)
@@ -37,16 +37,16 @@ def between(entry: library.Entry, left: float, right: float, x: float) -> float:
     return out.item()
 
 
-def test_a_kernel_runs():
+def test_a_kernel_runs_with_a_block_written_by_hand():
     assert REFUSAL is None
     assert LIBRARY is not None
     assert between(LIBRARY.run, 1.0, 5.0, 0.25) == 2.0
-    assert between(LIBRARY.run, 1.0, 5.0, 1.5) == 2.5  # half of it beside the image
+    assert between(LIBRARY.run, 1.0, 5.0, 1.5) == 2.5  # half of the weight is outside the image
     assert between(LIBRARY.run, 1.0, 5.0, np.nan) == 0.0
 
 
 def available() -> list[str]:
-    """The instruction sets of this processor, by the reason that a wrong wish is refused with."""
+    """This processor's instruction sets, from the error about an unknown one."""
     code = (
         "from warpkit.engine.backends.cpu.library import *\n"
         "try: open_file(PATH)\n"
@@ -59,7 +59,7 @@ def available() -> list[str]:
 
 
 def run(code: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """What Python prints; a process of its own opens the library anew."""
+    """Run code in a new process, which opens the library again."""
     return subprocess.run(
         [*python(), "-c", code, *arguments],
         env={**os.environ, **environment},
@@ -119,7 +119,7 @@ for w in caught:
 
 
 def served_by_the_reference(*arguments: str, **environment: str) -> str:
-    """The one reason in the warning and in the refusal of a call that wants this backend."""
+    """The reason, the same in the warning and in the error of a call with backend="cpu"."""
     said = run(SERVED, *arguments, **environment).stdout
     found = re.fullmatch(
         r"refused:   cpu: (.*)\nwarned: warpkit: (.*); on the CPU the slow reference is used\n",
@@ -130,17 +130,17 @@ def served_by_the_reference(*arguments: str, **environment: str) -> str:
     return found[1]
 
 
-def test_what_is_served_says_nothing():
+def test_an_available_library_gives_no_warning():
     assert run(SERVED, "").stdout == ""
 
 
-def test_without_a_library_the_reference_serves(tmp_path):
+def test_without_a_library_the_reference_is_used(tmp_path):
     reason = served_by_the_reference(str(tmp_path / library.PATH.name))
     assert reason == "no native library: run scripts/build_native"
 
 
 @LINUX
-def test_a_library_that_is_cut_off_is_not_opened(tmp_path):
+def test_a_truncated_library_is_not_opened(tmp_path):
     whole, cut = library.PATH.read_bytes(), tmp_path / library.PATH.name
     cut.write_bytes(whole[: len(whole) // 2])
     reason = served_by_the_reference(str(cut))
@@ -155,13 +155,13 @@ def test_a_library_of_other_sources_is_not_used(tmp_path):
     )
 
 
-def test_an_instruction_set_that_is_not_there_is_named():
+def test_an_unavailable_instruction_set_is_named():
     reason = served_by_the_reference("", WARPKIT_ISA="avx1024")
     assert reason.startswith("WARPKIT_ISA=avx1024, where the processor has ")
 
 
 def damaged() -> dict[str, tuple[bytes, str]]:
-    """What may stand in the library's place, and what is said of it."""
+    """Files in the library's place, and the reason against each."""
     whole = library.PATH.read_bytes()
     other = {b"\x3e": b"\xb7", b"\xb7": b"\x3e"}[whole[18:19]]  # x86-64, aarch64
     return {
@@ -177,7 +177,7 @@ def damaged() -> dict[str, tuple[bytes, str]]:
 
 
 @LINUX
-def test_a_damaged_file_is_refused(tmp_path):
+def test_a_damaged_library_is_rejected(tmp_path):
     path = tmp_path / "libwarpkit.so"
     for name, (content, said) in damaged().items():
         path.write_bytes(content)
@@ -186,7 +186,7 @@ def test_a_damaged_file_is_refused(tmp_path):
         assert re.search(said, str(refused.value)), name
 
 
-def test_another_library_is_refused(tmp_path):
+def test_a_foreign_library_is_rejected(tmp_path):
     import _ctypes
 
     path = tmp_path / library.PATH.name
@@ -204,14 +204,14 @@ def test_a_failed_build_says_why(tmp_path, monkeypatch):
         LibraryError, match=r"^no native library \(g\+\+ does not run: No such file\): "
     ):
         open_file(tmp_path / library.PATH.name)
-    monkeypatch.setattr(library, "SOURCES", tmp_path / "native")  # as in a wheel
+    monkeypatch.setattr(library, "SOURCES", tmp_path / "native")  # a wheel has no sources
     with pytest.raises(
         LibraryError, match=r"run pip install --force-reinstall --no-deps \. in a checkout"
     ):
         open_file(tmp_path / library.PATH.name)
 
 
-def test_importing_the_package_opens_nothing():
+def test_importing_the_package_does_not_open_the_library():
     code = "import sys, warpkit; print(*[m for m in sys.modules if m.endswith('cpu.opened')])"
     assert run(code).stdout == "\n"
 
@@ -229,7 +229,7 @@ def test_the_first_call_may_be_a_compiled_one():
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_a_fork_calls_what_its_parent_opened():
+def test_a_fork_uses_the_library_that_its_parent_opened():
     assert LIBRARY is not None
     child = os.fork()
     if child == 0:

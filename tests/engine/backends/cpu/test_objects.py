@@ -15,7 +15,7 @@ LOOP = TOLERANCE["objects against the loop"]
 
 
 def objects(count, batch, height, width, seed=0):
-    """Large images, boxes of many sizes that cross every line between bands, and thetas."""
+    """Large images, boxes of many sizes that cross every boundary between bands, and thetas."""
     generator = torch.Generator().manual_seed(seed)
     low = torch.rand(count, 2, generator=generator) * torch.tensor([width, height]) * 1.2 - 20
     side = torch.rand(count, 2, generator=generator) * 120 + 1
@@ -33,7 +33,7 @@ def crop(images, boxes, theta, index, value):
 
 
 def paste(images, boxes, theta, index, value):
-    """One patch for all, or each its own, by its value; masked, each as opaque as it is far."""
+    """One patch for all objects, or one each, by the shape of `value`; with mask and opacities."""
     patches = noise(9, 11, seed=5, dtype=value.dtype) + value[..., None, None]
     matrices = wk.compose(theta, wk.box_to_matrix(boxes, (9, 11), angle=20.0))
     mask = noise(1, 9, 11, seed=6, dtype=images.dtype).sigmoid()
@@ -59,7 +59,7 @@ def masked(images, boxes, theta, index, value):
 
 
 def masked_over_the_image(images, boxes, theta, index, value):
-    """Masks of the images' size: stripes, each object's as strong as its value."""
+    """Masks of the images' size: stripes, scaled by each object's value."""
     rows = torch.arange(images.shape[2], dtype=value.dtype).cos()[:, None]
     masks = value[..., :1, None, None] * rows  # (H, 1) each
     masks = masks.expand(*masks.shape[:-1], images.shape[3]).sigmoid()
@@ -81,7 +81,7 @@ def with_gradients(function, images, boxes, theta, index, value):
 @pytest.mark.parametrize("function", FUNCTIONS)
 @pytest.mark.parametrize("batch", [1, 3])
 @pytest.mark.parametrize("values", [1, 60])
-def test_the_kernels_do_what_the_plain_path_does(monkeypatch, function, batch, values):
+def test_kernels_agree_with_plain_torch(monkeypatch, function, batch, values):
     images, boxes, theta, index = objects(60, batch, 290, 301)
     theta[3] = torch.nan
     given = (images, boxes.double(), theta.double(), index)
@@ -90,7 +90,7 @@ def test_the_kernels_do_what_the_plain_path_does(monkeypatch, function, batch, v
     monkeypatch.setattr("warpkit.engine.backends.select_painter", lambda *_: None)
     plain = with_gradients(function, *given, value)
     for got, wanted in zip(ours, plain, strict=True):
-        # gradients to maps are sums over thousands of pixels, each times a coordinate
+        # gradients to maps are sums over thousands of pixels, each multiplied by a coordinate
         atol = LOOP * max(1, float(wanted.nan_to_num().abs().max()))
         torch.testing.assert_close(got, wanted, atol=atol, rtol=0, equal_nan=True)
 
@@ -113,7 +113,7 @@ def test_patches_of_any_number_of_channels(monkeypatch, channels, each):
 @pytest.mark.parametrize("function", [transform, masked_over_the_image])
 @pytest.mark.parametrize("channels", [1, 2, 3, 4, 9])
 def test_images_of_any_number_of_channels(monkeypatch, function, channels):
-    """From three channels on, sums of the images' gradient have four side by side."""
+    """With three and more channels, the images' gradient is summed four channels at a time."""
     _, boxes, theta, index = objects(9, 2, 70, 83)
     given = noise(2, channels, 70, 83), boxes.double(), theta.double(), index
     value = noise(channels, seed=4)
@@ -126,8 +126,8 @@ def test_images_of_any_number_of_channels(monkeypatch, function, channels):
 
 
 @pytest.mark.parametrize("size", [(1, 1), (7, 1), (1, 7), (2, 2)])
-def test_sources_of_a_pixel(monkeypatch, size):
-    """Whose taps are no pairs: patches, and boxes with a mask or without."""
+def test_patches_and_boxes_of_few_pixels_agree_with_plain_torch(monkeypatch, size):
+    """Their taps cannot be read in pairs: patches, and boxes with and without a mask."""
     boxes = torch.tensor([[3.0, 2, 3 + size[1], 2 + size[0]], [5, 4, 5 + size[1], 4 + size[0]]])
     turn = torch.tensor([[0.8, 0.2, 0.1], [-0.1, 0.9, -0.2]]).double().expand(2, 2, 3)
     patch, mask = noise(3, *size, seed=1), noise(1, *size, seed=2).sigmoid()
@@ -147,8 +147,8 @@ def test_sources_of_a_pixel(monkeypatch, size):
         torch.testing.assert_close(got, wanted, atol=LOOP, rtol=0)
 
 
-def test_what_is_opaque_hides_everything():
-    """Also in float32, in which four weights may add up to 1 - 6e-8."""
+def test_opaque_objects_hide_what_is_below():
+    """Also in float32, where four weights may sum to 1 - 6e-8."""
     image = torch.full((1, 9, 9), 1e30)
     matrix = wk.rotation_matrix((4, 4), 10.0)
     mask = torch.ones(1, 9, 9)
@@ -159,7 +159,7 @@ def test_what_is_opaque_hides_everything():
 
 @pytest.mark.parametrize("function", FUNCTIONS)
 @pytest.mark.parametrize("batch", [1, 3])
-def test_threads_do_not_change_a_bit(function, batch):
+def test_results_have_the_same_bits_for_any_number_of_threads(function, batch):
     images, boxes, theta, index = objects(300, batch, 290, 301)
     inputs = (images.float(), boxes, theta, index, torch.ones(3))
     before, seen = torch.get_num_threads(), []
@@ -217,7 +217,7 @@ def test_vmap_over_images_or_maps():
 
 
 @pytest.mark.parametrize("space", ["pixel", "theta"])
-def test_a_map_that_looks_nowhere_gives_its_box_no_gradient(space):
+def test_a_nonfinite_map_gives_its_box_no_gradient(space):
     image = noise(1, 3, 12, 13)
     boxes = torch.tensor([[1.0, 2, 6, 8], [5, 3, 12, 11]]).double().requires_grad_()
     matrices = torch.eye(2, 3).double().repeat(2, 1, 1) * 0.9
@@ -278,8 +278,8 @@ def test_hostile_boxes_and_maps_stay_inside_the_arrays():
     assert survives(HOSTILE)
 
 
-def test_many_whole_image_boxes_are_found_once():
-    """The last of the boxes that cover all is what is seen, whatever lies below."""
+def test_only_the_topmost_whole_image_box_is_read():
+    """Only the last of the boxes that cover the whole image is visible."""
     given = scene(3, batch=1)
     _, _, height, width = given.images.shape
     boxes = torch.tensor([[0.0, 0, width, height]]).expand(500, 4)
@@ -291,8 +291,8 @@ def test_many_whole_image_boxes_are_found_once():
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
-def test_a_gradient_that_is_differentiated_again_is_the_same(function):
-    """Also where boxes, maps and the border's value are made from the images, as by a network."""
+def test_create_graph_does_not_change_first_gradients(function):
+    """Also if boxes, maps and the border value depend on the images, as with a network."""
     images, boxes, theta, index = objects(5, 2, 40, 50)
     mean = images.requires_grad_().mean()
     given = (boxes.double() + mean, theta.double() + mean / 10, index, mean.expand(3))
@@ -306,7 +306,7 @@ def test_a_gradient_that_is_differentiated_again_is_the_same(function):
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
-def test_batches_of_gradients_are_those_one_by_one(function):
+def test_batched_gradients_equal_single_ones(function):
     images, boxes, theta, index = objects(5, 2, 40, 50)
     leaves = [images.requires_grad_(), boxes.double().requires_grad_(), theta.double()]
     out = function(*leaves, index, noise(3))
@@ -322,7 +322,7 @@ def test_batches_of_gradients_are_those_one_by_one(function):
 
 
 @pytest.mark.parametrize("shared", [False, True])
-def test_no_objects_give_zeros(shared):
+def test_no_objects_give_zero_gradients(shared):
     image = noise(2, 3, 8, 9).requires_grad_()
     patches, mask = (
         noise(*([] if shared else [0]), 3, 4, 4),
@@ -338,7 +338,7 @@ def test_no_objects_give_zeros(shared):
 
 
 @pytest.mark.parametrize("again", [False, True])
-def test_objects_beyond_the_image_give_zeros(again):
+def test_objects_outside_the_image_get_zero_gradients(again):
     image, patch = noise(1, 3, 8, 9).requires_grad_(), noise(3, 4, 4).requires_grad_()
     matrices = torch.tensor([[[1.0, 0, 50], [0, 1, 50]]]).double().requires_grad_()
     opacity = torch.tensor(0.5).double().requires_grad_()

@@ -39,7 +39,7 @@ HOSTILE = {
 
 
 def assert_same(function, image: Tensor, where: Tensor, interpolation: str, **options) -> None:
-    """The kernels serve the call, and the reference gives the very same bits."""
+    """The kernels support the call, and the reference gives the same bits."""
     rule = SamplingRule(interpolation, options["border"], options["arithmetic"])
     assert kernels.select_backend("warp", "auto", image, rule) is cpu_opencv
     value = torch.tensor(([10.0, 200.6, 300.0, 77.0] * 2)[: image.shape[-3]])
@@ -51,7 +51,7 @@ def assert_same(function, image: Tensor, where: Tensor, interpolation: str, **op
 
 
 def layouts(dtype: torch.dtype) -> dict[str, Tensor]:
-    """The table's images, and wider ones with pixels in one piece."""
+    """The table's images, and wider ones whose channels are contiguous."""
     wide = noise(2, 9, 80, 3, dtype=dtype)
     return images(dtype) | {
         "RGB": noise(2, 3, 9, 40, dtype=dtype).to(memory_format=torch.channels_last),
@@ -62,7 +62,7 @@ def layouts(dtype: torch.dtype) -> dict[str, Tensor]:
 
 
 @pytest.mark.parametrize(("arithmetic", "border"), list(product(ARITHMETICS, FILLED)))
-def test_bytes_agree_with_the_reference(arithmetic, border):
+def test_8_bit_images_agree_with_the_reference(arithmetic, border):
     options = {"arithmetic": arithmetic, "border": border}
     for name, image in layouts(torch.uint8).items():
         for matrix in affine_matrices().values():
@@ -77,7 +77,7 @@ def test_bytes_agree_with_the_reference(arithmetic, border):
     ("interpolation", "dtype"),
     [("nearest", torch.uint8), ("bilinear", torch.float32), ("lanczos4", torch.uint8)],
 )
-def test_planes_agree_with_the_reference(interpolation, dtype):
+def test_planar_images_agree_with_the_reference(interpolation, dtype):
     turn = affine_matrices()["batch of turns"]
     for name, image in layouts(dtype).items():
         for arithmetic, border in product(ARITHMETICS, FILLED):
@@ -91,8 +91,8 @@ def test_planes_agree_with_the_reference(interpolation, dtype):
 
 
 @pytest.mark.parametrize("dtype", [torch.uint8, torch.float32])
-def test_opencv_5s_bicubic_agrees_over_maps_of_all_kinds(dtype):
-    """Inside, over the border, blocks of eight beyond it, ends of rows, points that are nowhere."""
+def test_opencv5s_bicubic_agrees_with_the_reference_on_maps_of_all_kinds(dtype):
+    """Points inside, across and beyond the border, ends of rows, and NaN."""
     draw = random.Random(4)
     for n in range(150):
         height, width = (draw.choice([1, 2, 7, 16, 33, 70]) for _ in range(2))
@@ -121,8 +121,8 @@ def test_opencv_5s_bicubic_agrees_over_maps_of_all_kinds(dtype):
 @pytest.mark.parametrize("channels", [1, 3, 4, 5])
 @pytest.mark.parametrize("arithmetic", ARITHMETICS)
 @pytest.mark.parametrize("size", [(70, 145), (16, 64), (1, 17), (33, 15)])
-def test_agree_over_many_tiles(arithmetic, size, channels):
-    """Tiles inside, outside and across the image's edge; rows with and without a tail."""
+def test_kernels_agree_with_the_reference_over_many_tiles(arithmetic, size, channels):
+    """Tiles inside, outside and across the image's edge; rows of whole vectors and others."""
     image = noise(1, channels, 61, 177, dtype=torch.uint8)
     image = image.to(memory_format=torch.channels_last)
     for scale, border in product((0.3, 0.9, 5.0), ("constant", "wrap")):
@@ -152,15 +152,15 @@ def test_remap_agrees_with_the_reference():
             assert_same(wk.remap, image, field, "bilinear", **options)
 
 
-def test_opencv_s_recorded_results():
-    """Of OpenCV 5; test_arithmetic.py has all of both versions, by "auto" through these kernels."""
+def test_kernels_give_opencvs_recorded_results():
+    """For OpenCV 5; test_arithmetic.py compares both versions, and "auto" selects these kernels."""
     checked = 0
     with np.load(GOLDEN / "opencv-5.0.0.npz") as recorded:
         for n, case in enumerate(cases()):
             image = torch.empty(case.channels, 1, 1, dtype=getattr(torch, case.dtype))
             rule = SamplingRule(case.interpolation, case.border, "opencv5")
             assert not cpu_opencv.unsupported_reasons(image, rule)
-            # near the border OpenCV 5's bicubic and transparent is undefined
+            # near the border, OpenCV 5's bicubic with a transparent border is undefined
             undefined = case.interpolation == "bicubic" and case.border == "transparent"
             if case.function == "affine" and not undefined:
                 checked += 1
@@ -169,7 +169,7 @@ def test_opencv_s_recorded_results():
 
 
 @pytest.mark.parametrize("channels", [1, 2, 3, 4, 5])
-def test_the_installed_opencv_has_the_same_pixels(channels):
+def test_kernels_give_the_installed_opencvs_pixels(channels):
     cv2 = installed_opencv()
     if not cv2.__version__.startswith("5.0"):
         pytest.skip(f"OpenCV {cv2.__version__} is not 5.0")
@@ -185,7 +185,7 @@ def test_the_installed_opencv_has_the_same_pixels(channels):
             assert (got != wanted).sum() == 0, (angle, flags, border)
 
 
-def test_threads_do_not_change_a_bit():
+def test_results_have_the_same_bits_for_any_number_of_threads():
     before = torch.get_num_threads()
     image = noise(1, 3, 300, 410, dtype=torch.uint8).to(memory_format=torch.channels_last)
     matrix, seen = wk.rotation_matrix((100.0, 90.0), 33.0, 1.2), []
@@ -198,7 +198,7 @@ def test_threads_do_not_change_a_bit():
     assert all(torch.equal(seen[0], other) for other in seen[1:])
 
 
-def test_channels_last_stays():
+def test_channels_last_is_kept():
     image = torch.zeros(40, 50, 3, dtype=torch.uint8).permute(2, 0, 1)[None]
     identity, nothing = torch.eye(2, 3).double(), torch.zeros((), dtype=torch.float64)
     rule = SamplingRule("bilinear", "constant", "opencv5")
@@ -206,7 +206,7 @@ def test_channels_last_stays():
     assert out.is_contiguous(memory_format=torch.channels_last)
 
 
-def test_gradients_are_the_reference_s():
+def test_gradients_equal_the_references():
     image = noise(1, 3, 9, 12, dtype=torch.float32)
     matrix = wk.rotation_matrix((5.0, 4.0), torch.tensor(33.0), 1.1)
     found = []
@@ -219,7 +219,7 @@ def test_gradients_are_the_reference_s():
     assert torch.equal(plain, found[0][0])
 
 
-def test_what_opencv_does_not_warp_is_refused():
+def test_types_that_opencv_cannot_warp_are_rejected():
     image, rule = torch.zeros(1, 4, 5).half(), SamplingRule("bilinear", "wrap", "opencv5")
     text = "warp_affine: `backend` must be one that can do this, got 'cpu':\n  cpu: OpenCV warps "
     with pytest.raises(ValueError, match=re.escape(text)):
@@ -258,7 +258,7 @@ def test_hostile_maps_stay_inside_the_arrays():
 @pytest.mark.parametrize("width", [1, 16, 37])
 @pytest.mark.parametrize("flags", [0, 1, 2, 4])
 @pytest.mark.parametrize("kind", ["planes", "pixels and parts", "pixels"])
-def test_maps_are_read_as_they_lie(kind, flags, width):
+def test_maps_are_read_in_place(kind, flags, width):
     rng = np.random.default_rng(width)
     image = rng.integers(0, 256, (20, 30, 3), dtype=np.uint8)
     points = (rng.random((9, width, 2)) * (34, 24) - 2).astype(np.float32)

@@ -28,7 +28,7 @@ if __name__ == "__main__":
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_forked_workers_have_threads_of_their_own():
+def test_forked_workers_start_their_own_threads():
     subprocess.run([sys.executable, "-c", FORKED], check=True, timeout=120)
 
 

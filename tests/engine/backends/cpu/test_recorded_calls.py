@@ -17,6 +17,6 @@ print(sorted(LIBRARY.tasks.keys() - shared), refused)
 """
 
 
-def test_recorded_calls_reach_every_task_by_several_units():
-    """Threads that share no units could not race; what is refused is what has no such numbers."""
+def test_recorded_calls_run_every_task_with_several_units():
+    """Threads could not race in a single unit; calls that have no fixed numbers are left out."""
     assert run(RECORD, str(ROOT)).stdout.strip() == "[] []"

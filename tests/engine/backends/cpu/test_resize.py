@@ -1,4 +1,4 @@
-"""Kernels of resizes: the reference's bits, for any number of threads, within their arrays."""
+"""Resize kernels have the reference's bits on any number of threads and stay in their arrays."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SIZES = [(5, 6), (3, 2), (9, 14), (1, 1), (40, 3), (17, 33)]
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.uint8, torch.int16])
 @pytest.mark.parametrize(("name", "antialias"), WAYS)
-def test_the_bits_are_the_references(name, antialias, dtype):
+def test_resizes_have_the_references_bits(name, antialias, dtype):
     large = noise(2, 3, 50, 70, dtype=dtype)
     given = [*images(dtype).values(), large, large.contiguous(memory_format=torch.channels_last)]
     for image in given:
@@ -58,8 +58,8 @@ def test_other_arithmetics_have_the_references_bits(arithmetic, name, dtype, cha
 
 
 @pytest.mark.parametrize("wide", [True, False])
-def test_ipp_of_either_register_has_the_references_bits(wide, monkeypatch):
-    """Their code for AVX-512 and for AVX2, whatever this machine has."""
+def test_ipp_with_avx2_and_avx512_has_the_references_bits(wide, monkeypatch):
+    """Both code paths, AVX-512's and AVX2's, on any machine."""
     monkeypatch.setattr(opencv_ipp_resize, "AVX512", wide)
     options = {"interpolation": "bicubic", "arithmetic": "opencv5_ipp"}
     for channels in (1, 3, 4):
@@ -70,7 +70,7 @@ def test_ipp_of_either_register_has_the_references_bits(wide, monkeypatch):
                 assert torch.equal(got, wk.resize(given, size, backend="reference", **options))
 
 
-def test_extremes_of_bytes_do_not_overflow():
+def test_extreme_bytes_do_not_overflow():
     for image in (torch.zeros(1, 64, 70), torch.ones(1, 64, 70), noise(1, 64, 70).round()):
         levels = (image * 255).byte()
         for arithmetic, name in ROUNDED:
@@ -109,7 +109,7 @@ def test_the_same_bits_for_any_number_of_threads(name):
     ("shape", "size"), [((2, 3, 40, 51), (11, 77)), ((1, 30, 30), (64, 7))], ids=str
 )
 @pytest.mark.parametrize(("name", "antialias"), WAYS)
-def test_gradients_are_the_references(name, antialias, shape, size):
+def test_gradients_equal_the_references(name, antialias, shape, size):
     found = []
     for which in ("cpu", "reference"):
         image = noise(*shape).requires_grad_()
@@ -119,7 +119,7 @@ def test_gradients_are_the_references(name, antialias, shape, size):
     torch.testing.assert_close(*found, rtol=0, atol=1e-12)
 
 
-def test_a_nan_in_the_gradient_stays_with_what_was_read():
+def test_a_nan_in_the_gradient_only_reaches_pixels_that_were_read():
     image = torch.zeros(1, 1, 12, dtype=torch.float64, requires_grad=True)
     result = wk.resize(image, (1, 4), interpolation="area", backend="cpu")
     result.backward(torch.tensor([[[0.0, torch.nan, 0.0, 0.0]]]).double())
@@ -169,7 +169,7 @@ def test_nothing_is_read_or_written_outside_the_arrays():
     assert survives(HOSTILE)
 
 
-def test_reasons_against_it():
+def test_unsupported_tensors_are_rejected_with_a_reason():
     rule = ResizeRule("bilinear", True)
     assert backend.unsupported_reasons(torch.zeros(1, 2, 2), rule) == []
     assert backend.unsupported_reasons(torch.zeros(1, 2, 2, device="meta"), rule)

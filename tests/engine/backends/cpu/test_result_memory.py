@@ -25,7 +25,7 @@ def nothing_waits():
     memory.release()
 
 
-def test_a_dropped_result_gives_its_pages_to_the_next():
+def test_a_freed_results_memory_is_reused():
     image = torch.rand(1, 3, 400, 400)
     first = wk.warp_affine(image, [[1.0, 0, 3], [0, 1, 0]])
     address = first.data_ptr()
@@ -49,7 +49,7 @@ def test_arrays_in_use_never_overlap():
         assert all(pool.map(fill, range(64)))
 
 
-def test_it_is_an_ordinary_array():
+def test_results_are_ordinary_arrays():
     for shape, dtype in product((0, (0, 3), 5, (3, 700, 701)), (np.uint8, np.float32, np.float64)):
         array = memory.empty(shape, np.dtype(dtype))
         assert array.shape == np.empty(shape).shape
@@ -60,7 +60,7 @@ def test_it_is_an_ordinary_array():
             assert array.ctypes.data % memory.LINE == 0
 
 
-def test_what_waits_is_bounded(monkeypatch):
+def test_the_memory_kept_for_reuse_is_bounded(monkeypatch):
     monkeypatch.setattr(memory, "KEPT", 3 * (memory.LEAST + memory.LINE))
     held = [memory.empty(memory.LEAST, np.dtype(np.uint8)) for _ in range(5)]
     assert len(memory._waiting) == 0
@@ -68,18 +68,18 @@ def test_what_waits_is_bounded(monkeypatch):
     assert len(memory._waiting) == 3
     del held
     large = memory.empty(4 * memory.LEAST, np.dtype(np.uint8))
-    del large  # alone more than all that may wait
+    del large  # larger than all memory that may be kept
     assert len(memory._waiting) == 0
 
 
-def test_a_result_that_outlives_the_program_ends_it_in_silence():
+def test_a_result_alive_at_exit_prints_nothing():
     script = "import torch, warpkit as wk\nkept = wk.warp_affine(torch.rand(1, 3, 400, 400), "
     script += "[[1.0, 0, 3], [0, 1, 0]])\nclass Last:\n  out = kept\n  me = None\nLast.me = Last"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
-def test_the_limit_is_a_number():
+def test_the_limit_must_be_a_number():
     assert memory.limit("0") == 0
     assert memory.limit("3") == 3 << 20
     for text in ("", "-1", "1.5", "much"):

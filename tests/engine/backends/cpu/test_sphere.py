@@ -29,7 +29,7 @@ def matrices(size, focal=20.0):
 
 
 @pytest.mark.parametrize(("size", "sphere_size"), SIZES)
-def test_places_are_the_definitions_up_to_whole_turns(size, sphere_size):
+def test_positions_match_the_definition_up_to_whole_turns(size, sphere_size):
     matrix = matrices(size)
     found, ends = kernels.found_places(matrix, size, sphere_size)
     truth = definition.places_of_pixels(matrix, size, sphere_size)
@@ -37,14 +37,14 @@ def test_places_are_the_definitions_up_to_whole_turns(size, sphere_size):
     turns = (off[..., 0] / sphere_size[1]).round()
     assert set(turns.unique().tolist()) <= {-1.0, 0.0, 1.0}
     off[..., 0] -= turns * sphere_size[1]
-    # the arctangent is within two units in the last place, of up to half the width
+    # the arctangent is accurate to two units in the last place of up to half the width
     assert off.abs().max() < 1e-15 * sphere_size[1]
     assert np.array_equal(ends[..., 0], found[..., 1].amin(-1).numpy())
     assert np.array_equal(ends[..., 1], found[..., 1].amax(-1).numpy())
 
 
 @pytest.mark.parametrize(("size", "sphere_size"), SIZES)
-def test_the_gradient_is_the_definitions(size, sphere_size):
+def test_the_gradient_matches_the_definition(size, sphere_size):
     matrix = matrices(size).requires_grad_()
     truth = definition.places_of_pixels(matrix, size, sphere_size)
     push = noise(*truth.shape)
@@ -55,7 +55,7 @@ def test_the_gradient_is_the_definitions(size, sphere_size):
     assert torch.equal(found[1], again)
 
 
-def test_what_is_not_finite_lies_nowhere():
+def test_nonfinite_directions_have_no_position():
     matrix = matrices((3, 5))
     matrix[0, 1, 2], matrix[1, 0, 0], matrix[2, 2, 2] = torch.nan, torch.inf, 1e200
     matrix[3] = 0
@@ -72,9 +72,9 @@ def test_what_is_not_finite_lies_nowhere():
 @pytest.mark.parametrize("size", [(6, 12), (40, 81), (9, 3)], ids=str)
 @pytest.mark.parametrize("interpolation", ["nearest", "bilinear", "bicubic", "lanczos4"])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_views_and_their_gradients_are_the_definitions(interpolation, dtype, size):
+def test_views_and_their_gradients_match_the_definition(interpolation, dtype, size):
     picture = noise(3, *size, dtype=dtype).requires_grad_()
-    matrix = matrices((37, 53))[:4].requires_grad_()  # the last looks at a pole itself
+    matrix = matrices((37, 53))[:4].requires_grad_()  # the last one looks exactly at a pole
     found = kernels.view(picture, matrix, (37, 53), interpolation)
     points = definition.places_of_pixels(matrix, (37, 53), size)
     truth = definition.sample(picture, points, interpolation)
@@ -101,7 +101,7 @@ torch.save((places, torch.from_numpy(ends), sums), sys.argv[1])
 """
 
 
-def test_instruction_sets_give_the_same_places(tmp_path):
+def test_instruction_sets_give_the_same_positions(tmp_path):
     found = {}
     for isa in available():
         run(CALLS, str(tmp_path / isa), isa, WARPKIT_ISA=isa)
@@ -140,7 +140,7 @@ def test_hostile_rotations_stay_inside_the_arrays():
     assert survives(HOSTILE)
 
 
-def test_threads_do_not_change_a_bit():
+def test_results_have_the_same_bits_for_any_number_of_threads():
     code = (
         "import torch, hashlib, sys; from warpkit import camera;"
         "torch.set_num_threads(int(sys.argv[1]));"

@@ -30,8 +30,8 @@ def test_every_unit_is_done_once(units, values):
     assert sorted(seen) == list(range(units))
 
 
-def test_two_threads_work_at_once():
-    both = threading.Barrier(2, timeout=30)  # one thread alone would wait at it in vain
+def test_two_threads_work_at_the_same_time():
+    both = threading.Barrier(2, timeout=30)  # a single thread would time out here
 
     def work(begin: int, end: int) -> None:
         both.wait()
@@ -40,7 +40,7 @@ def test_two_threads_work_at_once():
 
 
 @pytest.mark.parametrize("error", [ValueError("bad"), KeyboardInterrupt()])
-def test_an_error_comes_out(error):
+def test_an_error_in_a_unit_propagates(error):
     def work(begin: int, end: int) -> None:
         if begin <= 1 < end:
             raise error
@@ -54,8 +54,8 @@ def test_an_error_comes_out(error):
 
 @pytest.mark.parametrize("units", [1, 2, 3, 7, 1001])
 @pytest.mark.parametrize("values", [threads.INLINE, 5 * threads.SLICE])
-def test_native_code_is_handed_every_unit_once(units, values):
-    """In slices, between which an interrupt is noticed; `each` units at a time to a thread."""
+def test_native_code_gets_every_unit_once(units, values):
+    """In slices, between which interrupts are noticed; a thread takes `each` units at a time."""
     seen, slices = [], []
 
     def part(begin: int, end: int, each: int, count: int, team: int) -> None:

@@ -23,7 +23,7 @@ FILLED = [border for border in BORDERS if border != "transparent"]
 
 
 def drawn_points(draw: random.Random, size: tuple[int, int], scale: float, dtype: torch.dtype):
-    """A turned, shaken field of points, some of which are nowhere."""
+    """A rotated field of points with noise, some of which are NaN or infinite."""
     angle, (h, w) = draw.uniform(0, 7), size
     turn = torch.tensor([[math.cos(angle), -math.sin(angle)], [math.sin(angle), math.cos(angle)]])
     points = wk.pixel_grid(size).double() @ (scale * turn.double()).T
@@ -35,8 +35,8 @@ def drawn_points(draw: random.Random, size: tuple[int, int], scale: float, dtype
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_agrees_over_tiles_of_all_kinds(dtype):
-    # whole tiles, those over a border, boxes far larger than a tile, ends of rows of every length
+def test_values_agree_over_tiles_of_all_kinds(dtype):
+    # whole tiles, tiles across a border, boxes far larger than a tile, row ends of every length
     draw = random.Random(5)
     for n in range(180):
         border, scale = FILLED[n % len(FILLED)], draw.choice([0.3, 1, 1, 5, 200, 1e4])
@@ -45,7 +45,7 @@ def test_agrees_over_tiles_of_all_kinds(dtype):
         if draw.random() < 0.3:
             image = image.contiguous(memory_format=torch.channels_last)
         size = draw.choice([1, 20, 33, 70]), draw.choice([1, 9, 16, 32, 47, 100])
-        # under weights of both signs an infinite fill is NaN or infinite, as its weights are summed
+        # with weights of both signs, an infinite fill gives NaN or infinity by the order of the sum
         value = draw.choice([0.25, math.nan, math.inf if n < 120 else -0.5])
         points = drawn_points(draw, size, scale, torch.float32 if n % 2 else torch.float64)
         options = {"border": border, "border_value": value}
@@ -57,7 +57,7 @@ def test_agrees_over_tiles_of_all_kinds(dtype):
 
 
 @pytest.mark.parametrize("dtype", [torch.uint8, torch.int16, torch.float32, torch.float64])
-def test_nearest_shows_the_references_pixels_in_every_layout(dtype):
+def test_nearest_gives_the_references_pixels_in_every_layout(dtype):
     draw = random.Random(6)
     for n in range(60):
         border, scale = BORDERS[n % len(BORDERS)], draw.choice([0.3, 1, 1, 5, 1e4])
@@ -70,7 +70,7 @@ def test_nearest_shows_the_references_pixels_in_every_layout(dtype):
         options: dict[str, Any] = {"border": border, "interpolation": "nearest"}
         if border == "transparent":
             options["background"] = (noise(shape[0], *size, seed=n) * 200 - 60).to(dtype)
-        else:  # beyond what bytes hold, halfway, and no number
+        else:  # beyond the range of bytes, halfway, and NaN
             options["border_value"] = draw.choice([-3.0, 2.5, 1e9, math.nan])
         got = wk.remap(image, points, backend="cpu", **options)
         wanted = wk.remap(image, points, backend="reference", **options)
@@ -93,10 +93,10 @@ def test_affine_and_perspective_agree_over_many_tiles(border):
             assert (got - wanted).abs().max() <= TOLERANCE["cpu torch.float32"]
 
 
-def test_streamed_results_are_the_same(monkeypatch):
+def test_results_written_with_streaming_stores_are_the_same(monkeypatch):
     image = noise(1, 3, 70, 300, dtype=torch.float32)
     matrix = wk.rotation_matrix((150.0, 30.0), 10.0)
-    for size in ((600, 1024), (600, 1021)):  # a row of the second begins where it may
+    for size in ((600, 1024), (600, 1021)):  # the second's rows begin at any address
         kept = wk.warp_affine(image, matrix, size=size)
         monkeypatch.setattr(warp_calls, "STREAMED", 0)
         streamed = wk.warp_affine(image, matrix, size=size)
@@ -105,12 +105,12 @@ def test_streamed_results_are_the_same(monkeypatch):
 
 
 def gradients(warp, inputs, backend: str, **options):
-    """Of the image, the map and the border's value."""
+    """The gradients to the image, the map and the border value."""
     image, where, value = (x.clone().requires_grad_() for x in inputs)
     out = warp(image, where, border_value=value, backend=backend, **options)
     pushed = noise(*out.shape, dtype=out.dtype, seed=3)
     found = torch.autograd.grad(out, [image, where, value], pushed, allow_unused=True)
-    return [x for x in found if x is not None]  # a border value that nothing shows
+    return [x for x in found if x is not None]  # a border value that is not visible
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
@@ -146,7 +146,7 @@ def by_threads(warp, inputs, **options):
 
 @pytest.fixture
 def split(monkeypatch) -> Iterator[dict[str, int]]:
-    """Small images are split, and shared among threads, as large ones are; how often each way."""
+    """Split small images and share them among threads like large ones; count each method's uses."""
     counts = {"by_strips": 0, "by_bands": 0, "by_tile_rows": 0, "by_accumulator": 0}
     monkeypatch.setattr(jobs, "BANDED", 1)
     monkeypatch.setattr(calls, "INLINE", 1)
@@ -196,7 +196,7 @@ WIDE = 1e5
 
 @pytest.mark.parametrize("kind", ["affine", "perspective"])
 @pytest.mark.parametrize("taps", [1, 2, 4, 8])
-def test_strips_of_a_phase_share_no_pixel(taps, kind):
+def test_strips_of_one_phase_share_no_pixel(taps, kind):
     draw, reach = random.Random(1), range(1 - taps // 2, taps // 2 + 1) if taps > 1 else [0]
     around = torch.tensor([(i, j) for i in reach for j in reach]).double()
     cut = 0
@@ -224,7 +224,7 @@ def test_strips_of_a_phase_share_no_pixel(taps, kind):
             for _, first, last, *_rest in made.jobs[begin:end].tolist():
                 whole = points[32 * first : 32 * last].reshape(-1, 1, 2)
                 read = (whole + around).reshape(-1, 2).clamp(-WIDE, WIDE).numpy()
-                if kind == "perspective":  # far outside, rows come together
+                if kind == "perspective":  # far outside, rows converge
                     read = read[((read >= 0) & (read < 90)).all(-1)]
                 read = np.unique(read @ [2 * WIDE, 1])
                 assert not np.intersect1d(read, seen, assume_unique=True).size
@@ -233,7 +233,7 @@ def test_strips_of_a_phase_share_no_pixel(taps, kind):
 
 
 def flows(draw: random.Random, height: int, width: int, count: int = 1) -> torch.Tensor:
-    """Smooth fields of offsets, of which some reach far (count, h, w, 2), float64."""
+    """Smooth fields of offsets (count, h, w, 2), float64, some of which are large."""
     lattice = draw.choice([0.5, 6.0, 80.0]) * noise(count, 2, 6, 4, seed=draw.randrange(99))
     lattice = lattice + torch.tensor([draw.uniform(-60, 60) for _ in range(2)])[:, None, None]
     fields = wk.resize(lattice, (height, width), interpolation="bilinear")
@@ -242,7 +242,7 @@ def flows(draw: random.Random, height: int, width: int, count: int = 1) -> torch
 
 @pytest.mark.parametrize("taps", [1, 2, 4, 8])
 @pytest.mark.parametrize("border", ["constant", "replicate"])
-def test_strips_of_fields_share_no_pixel_of_the_image(border, taps):
+def test_strips_of_one_phase_of_a_field_share_no_pixel(border, taps):
     draw, cut = random.Random(2), 0
     reach = range(1 - taps // 2, taps // 2 + 1) if taps > 1 else [0]
     for n in range(30):
@@ -275,7 +275,7 @@ def test_strips_of_fields_share_no_pixel_of_the_image(border, taps):
 
 @pytest.mark.parametrize("border", ["constant", "replicate", "reflect"])
 def test_flows_give_the_references_gradients(border, split):
-    """By strips, by images and by bands; float32 offsets are added in float64."""
+    """Split by strips, images and bands; float32 offsets are added in float64."""
     draw = random.Random(4)
     for n in range(8):
         images, fields = ((1, 1), (2, 2), (2, 1), (1, 3))[n % 4]
@@ -303,8 +303,8 @@ PIECES = [(3, 1, "111"), (1, 5, "111"), (5, 1, "100"), (2, 2, "011")]
 
 @pytest.mark.parametrize("interpolation", list(TAPS))
 @pytest.mark.parametrize("border", BORDERS)
-def test_pieces_of_an_image_give_the_references_gradients(border, interpolation, split):
-    """Bands, strips, splits and rows of tiles; planes and channels-last; backgrounds."""
+def test_every_way_to_split_an_image_gives_the_references_gradients(border, interpolation, split):
+    """Bands, strips, accumulators and tile rows; planar and channels-last images; backgrounds."""
     turns = wk.rotation_matrix((40.0, 30.0), torch.linspace(0, 80, 5).double(), 0.9)
     for channels, count, wanted in PIECES:
         given = [noise(1, channels, 70, 90, seed=channels), turns[:count], noise(channels, seed=1)]
@@ -323,13 +323,13 @@ def test_pieces_of_an_image_give_the_references_gradients(border, interpolation,
                 ]
                 options |= {third: leaves[2], "backend": backend, "size": (230, 70)}
                 out = wk.warp_affine(*leaves[:2], **options)
-                if out.requires_grad:  # not nearest of a fill that nothing shows
+                if out.requires_grad:  # not for nearest with an invisible fill
                     out.backward(noise(*out.shape, seed=3))
                 found.append([leaf.grad for leaf in leaves])
                 torch.set_num_threads(before)
             for right, *others in zip(*found, strict=True):
                 for other in others:
-                    if right is None or other is None:  # of a fill that nothing shows
+                    if right is None or other is None:  # for an invisible fill
                         assert all(x is None or not x.any() for x in (right, *others))
                         continue
                     assert torch.equal(other, others[0])
@@ -339,8 +339,8 @@ def test_pieces_of_an_image_give_the_references_gradients(border, interpolation,
     assert interpolation == "nearest" or split["by_tile_rows"] > 0
 
 
-def test_a_flow_far_from_the_origin_keeps_its_digits():
-    """A sum in float32 would be off by 2^-12 of a pixel there."""
+def test_a_flow_keeps_its_precision_far_from_the_origin():
+    """A sum in float32 would be off by 2^-12 pixels there."""
     image = torch.zeros(1, 1, 1, 5000)
     image[..., ::2] = 1.0
     offsets = torch.zeros(1, 5000, 2)

@@ -42,8 +42,8 @@ def assert_agree(function: Callable[..., Tensor], inputs: list[Tensor], atol: fl
     for n, (w, g) in enumerate(zip(wanted, got, strict=True)):
         assert g.shape == w.shape
         assert g.dtype == w.dtype
-        # a gradient to a map is a sum over pixels: relative to its size. Slopes that cancel (all
-        # taps on one pixel) leave their rounding, which a matrix's shift multiplies
+        # a gradient to a map is a sum over pixels and is compared relative to its size. Slopes that
+        # cancel (all taps on one pixel) leave rounding errors, which a matrix's shift multiplies
         scale = max(1.0, w.abs().nan_to_num().max().item(), shift if n == 2 else 0.0)
         torch.testing.assert_close(g, w, atol=atol * scale, rtol=0, equal_nan=True)
 
@@ -59,7 +59,7 @@ def inputs_for(image: Tensor, where: Tensor, border: str, size: tuple[int, int],
 
 @pytest.mark.parametrize(("interpolation", "border"), RULES)
 @pytest.mark.parametrize(("dtype", "chosen"), [(torch.float64, None), (torch.float32, "odd")])
-def test_agrees_with_reference(interpolation, border, dtype, chosen):
+def test_values_and_gradients_agree_with_the_reference(interpolation, border, dtype, chosen):
     turn = RULES.index((interpolation, border))
     for n, (name, image) in enumerate(images(dtype).items()):
         # every pair of layout, type, map and taps once, not all of them
@@ -69,7 +69,7 @@ def test_agrees_with_reference(interpolation, border, dtype, chosen):
         for m, (function, matrix_name) in enumerate(
             MAPS[: len(affine_matrices())] if few else MAPS
         ):
-            # every image and map in some rules, every image and every map in each rule
+            # every image and map with some rule; every image and every map with each rule
             if (n + m + turn) % 3:
                 continue
             matrix = {**affine_matrices(), **perspective_matrices()}[matrix_name]
@@ -83,7 +83,7 @@ def test_agrees_with_reference(interpolation, border, dtype, chosen):
 
 @pytest.mark.parametrize("border", BORDERS)
 @pytest.mark.parametrize("wanted", [(0,), (1,), (2,), (0, 1), (0, 2)])
-def test_each_gradient_alone_is_the_same(border, wanted):
+def test_each_gradient_computed_alone_is_the_same(border, wanted):
     image, matrix = noise(2, 3, 7, 9), affine_matrices()["batch of turns"]
     inputs = inputs_for(image, matrix, border, (7, 9), 2)
     options = {"border": border}
@@ -92,7 +92,7 @@ def test_each_gradient_alone_is_the_same(border, wanted):
     if border == "transparent":
         options["background"] = tensors[3]
     out = wk.warp_affine(*tensors[:2], border_value=tensors[2], backend="cpu", **options)
-    if not out.requires_grad:  # a border value that nothing shows
+    if not out.requires_grad:  # a border value that is not visible
         assert wanted == (2,)
         return
     chosen = [tensors[n] for n in wanted]
@@ -121,7 +121,7 @@ def test_remap_agrees_with_reference(interpolation, border):
 @pytest.mark.parametrize("interpolation", INTERPOLATIONS)
 @pytest.mark.parametrize("size", [(70, 45), (33, 100)])
 @pytest.mark.parametrize("scale", [0.13, 0.9, 6.0])
-def test_agrees_over_many_tiles(interpolation, size, scale):
+def test_values_agree_with_the_reference_over_many_tiles(interpolation, size, scale):
     image = noise(2, 5, 61, 77)
     matrix = wk.rotation_matrix((35.0, 25.0), torch.tensor([20.0, 140.0]).double(), scale)
     for border in ("constant", "reflect"):
@@ -159,7 +159,7 @@ def test_half_types_compute_in_float32(dtype):
     assert torch.equal(wk.warp_affine(image, matrix, backend="cpu"), wanted)
 
 
-def test_a_pixel_that_weighs_nothing_outside_leaks_nothing():
+def test_a_nan_pixel_of_weight_0_does_not_leak():
     image = torch.ones(1, 1, 4, 4)
     image[..., 0, 0] = torch.nan
     shifted = wk.warp_affine(image, [[1.0, 0, 6], [0, 1, 0]], size=(4, 12), backend="cpu")
@@ -170,7 +170,7 @@ def test_a_pixel_that_weighs_nothing_outside_leaks_nothing():
 
 @pytest.mark.parametrize("shape", [(1, 3, 300, 410), (10, 3, 190, 190)])
 @pytest.mark.parametrize("count", [1, 10])
-def test_threads_do_not_change_a_bit(shape, count):
+def test_results_have_the_same_bits_for_any_number_of_threads(shape, count):
     image = noise(*shape, dtype=torch.float32)
     matrix = wk.rotation_matrix((100.0, 90.0), torch.linspace(0, 50, count), 1.2)
     before, seen = torch.get_num_threads(), []
@@ -192,7 +192,7 @@ def test_gradcheck(kind, interpolation):
     value = torch.tensor(0.3, dtype=torch.float64, requires_grad=True)
     size = (2, 3)
     function, where = wk.remap, noise(1, *size, 2) * 5 - 1
-    if kind == "affine":  # no pixel falls on a pixel, where bilinear has a kink
+    if kind == "affine":  # no point is on a pixel, where bilinear has a kink
         function = wk.warp_affine
         where = wk.rotation_matrix((1.7, 0.8), torch.tensor([33.0]).double(), 1.1)
     elif kind == "perspective":
@@ -255,7 +255,7 @@ def test_tangents_come_from_the_reference():
     torch.testing.assert_close(got, wanted)
 
 
-def test_compile_keeps_it_in_one_graph():
+def test_compile_makes_one_graph():
     image, matrix = noise(2, 3, 6, 7), affine_matrices()["batch of turns"].requires_grad_()
 
     def loss(image: Tensor, matrix: Tensor) -> Tensor:
@@ -267,7 +267,7 @@ def test_compile_keeps_it_in_one_graph():
     torch.testing.assert_close(got, wanted)
 
 
-def test_auto_chooses_it_and_it_refuses_other_devices():
+def test_auto_selects_it_and_other_devices_are_rejected():
     from warpkit.engine.backends import cpu, select_backend
     from warpkit.engine.sampling.rules import SamplingRule
 
@@ -280,7 +280,7 @@ def test_auto_chooses_it_and_it_refuses_other_devices():
 
 
 @pytest.mark.parametrize("arithmetic", ["exact", "opencv4", "opencv5"])
-def test_results_are_where_the_image_is_whatever_the_default_device(arithmetic):
+def test_results_are_on_the_images_device_under_any_default_device(arithmetic):
     image, matrix = noise(1, 3, 5, 6, dtype=torch.float32).requires_grad_(), torch.eye(2, 3)
     with torch.device("meta"):
         for where in (matrix, matrix.expand(2, 2, 3), matrix.clone().requires_grad_()):
@@ -290,8 +290,8 @@ def test_results_are_where_the_image_is_whatever_the_default_device(arithmetic):
             torch.testing.assert_close(out, image.expand_as(out), rtol=0, atol=0)
 
 
-def test_infinite_gradients_meet_without_a_warning():
-    """numpy, which adds up, would warn of inf - inf; torch does not."""
+def test_infinite_gradients_are_summed_without_a_warning():
+    """numpy, which sums them, would warn about inf - inf; torch does not."""
     image, value = noise(1, 3, 9, 9).requires_grad_(), noise(3).requires_grad_()
     shift = torch.tensor([[1.0, 0, 5], [0, 1, 5]]).double()
     out = wk.warp_affine(image, torch.stack((shift, shift)), border_value=value, backend="cpu")

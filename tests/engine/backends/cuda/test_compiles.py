@@ -1,7 +1,7 @@
 """Every CUDA kernel compiles, without a device.
 
-The interpreter runs kernels as Python: it takes variables that change their type in a loop, and
-constants that are not; the compiler does not.
+The interpreter runs kernels as Python: it accepts variables that change their type in a loop, and
+variables in the place of constants; the compiler does not.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ SWITCHES = {
 
 
 def type_of(name: str, image: str) -> str:
-    """The type of a kernel's argument, as Triton writes it."""
+    """The type of a kernel's argument in Triton's notation."""
     if name in ("units", "rests"):
         return "*i64"
     if name in DOUBLES:

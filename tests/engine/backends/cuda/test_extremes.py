@@ -1,4 +1,4 @@
-"""The CUDA kernels under extreme maps and indices, and their contract with torch; see test_warp."""
+"""CUDA kernels with extreme maps and indices, and as torch operators; test_warp runs this file."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ LARGE = {
 
 @pytest.mark.parametrize("interpolation", ["nearest", "bilinear"])
 @pytest.mark.parametrize("name", LARGE)
-def test_extreme_maps(name, interpolation):
-    """The gather's bounds must not lose a reader, nor float32 the first column's place."""
+def test_extreme_maps_agree_with_the_reference(name, interpolation):
+    """The gather must not miss an output pixel, nor float32 round the first column's position."""
     rows = torch.tensor(LARGE[name], dtype=torch.float64)
 
     def warp(image, matrix, **options):
@@ -41,8 +41,8 @@ def test_extreme_maps(name, interpolation):
         [[1e3, 0, -1e9], [0, 1e3, 0], [1e-4, 0, 1]],
     ],
 )
-def test_extreme_perspectives(rows):
-    """Determinants that rounding leaves no sign, or that overflow."""
+def test_extreme_perspectives_agree_with_the_reference(rows):
+    """Determinants whose sign is lost to rounding, or that overflow."""
     rows = torch.tensor(rows, dtype=torch.float64)
 
     def warp(image, matrix, **options):
@@ -60,8 +60,8 @@ def test_extreme_perspectives(rows):
         ("points", "reflect"),
     ],
 )
-def test_indices_of_64_bits(kind, border, monkeypatch):
-    """As for tensors of 2^31 elements and more."""
+def test_64_bit_indices_give_the_same_results(kind, border, monkeypatch):
+    """They serve tensors of 2^31 elements and more."""
     monkeypatch.setattr("warpkit.engine.backends.cuda.work.NARROW", 0)
     image = images(torch.float32)["channels-last" if border == "constant" else "odd"][:1]
     if kind == "points":
@@ -70,14 +70,14 @@ def test_indices_of_64_bits(kind, border, monkeypatch):
         check(wk.warp_affine, image, affine_matrices()["batch of turns"][:2], "bilinear", border)
 
 
-# of opcheck's own copies
+# a warning about opcheck's own copies
 @pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf")
 @pytest.mark.parametrize("kind", ["affine", "points"])
-def test_operators_keep_torchs_contract(kind):
-    """Schemas, fake forms and autograd, as torch.compile relies on them."""
+def test_operators_pass_opcheck(kind):
+    """Schemas, fake implementations and autograd, which torch.compile relies on."""
     from warpkit.engine.backends.cuda import operators  # noqa: F401
 
-    # one of each: opcheck calls them some fifteen times
+    # one of each, since opcheck calls them about 15 times
     image = images(torch.float32)["channels-last" if kind == "affine" else "odd"][:1].to(DEVICE)
     turns = affine_matrices()["batch of turns"][:1]
     where = (turns if kind == "affine" else points()[:1]).to(DEVICE)
@@ -85,7 +85,7 @@ def test_operators_keep_torchs_contract(kind):
     leaves = [t.detach().requires_grad_() for t in (image, where, outside)]
     options = ([3, 4], "bilinear", "constant")
     quick = ("test_schema", "test_faketensor")
-    # all of them take 7 s, on a device alone: what they find more is in code that is the CPU's too
+    # all cases take 7 s, only on a device: what they add is code that the CPU shares
     whole = {} if kind == "affine" and DEVICE == "cuda" else {"test_utils": quick}
     torch.library.opcheck(torch.ops.warpkit.cuda_sample.default, (*leaves, *options), **whole)
     out = torch.ops.warpkit.cuda_sample(image, where, outside, *options)

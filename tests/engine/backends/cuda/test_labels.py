@@ -24,7 +24,7 @@ borders once: they choose the place, which knows no type."""
 
 
 @pytest.mark.parametrize(("border", "dtype"), CASES)
-def test_the_bits_are_the_references(border, dtype):
+def test_labels_have_the_references_bits(border, dtype):
     turns, low = affine_matrices()["batch of turns"].to(DEVICE), LIMITS[dtype][0]
     where, options = points().to(DEVICE), {**NEAREST, "border": border, "border_value": low}
     planes = labels(dtype, 2, 3, 7, 9).to(DEVICE)

@@ -60,10 +60,10 @@ def refuse(*_, **__):
 
 @pytest.fixture
 def _no_launch(monkeypatch):
-    """All but the kernels themselves, of this backend also on this device."""
+    """Run everything except kernels, and accept this device in this backend."""
     monkeypatch.setattr(cuda, "unsupported_reasons", lambda *_: [])
     for owner, name in ((torch, "tensor"), (torch, "as_tensor"), (Tensor, "new_tensor")):
-        # made of the host's numbers, which are copied from there
+        # they copy numbers from the host
         monkeypatch.setattr(owner, name, refuse)
     for module in (invert, launch, to_image):
         monkeypatch.setattr(module, "launch", lambda *_, **__: None)
@@ -75,7 +75,7 @@ def make(*shape: int) -> Tensor:
 
 @pytest.mark.usefixtures("_no_launch")
 @pytest.mark.parametrize("name", CALLS)
-def test_a_call_and_its_gradients_stay_on_the_device(name):
+def test_calls_and_their_gradients_stay_on_the_device(name):
     image, matrix = make(2, 3, 8, 9), make(2, 3, 3)
     with NoWaiting():
         CALLS[name](image, matrix).sum().backward()
@@ -87,8 +87,8 @@ def test_a_call_and_its_gradients_stay_on_the_device(name):
 @pytest.mark.parametrize("border", ["constant", "reflect"])
 @pytest.mark.parametrize("where", [(2, 3), (3, 3), (4, 5, 2)])
 @pytest.mark.parametrize("batch", [(4,), (2, 1)])
-def test_a_launch_stays_on_the_device(where, border, batch):
-    """What the operators call, which their fake forms leave out above."""
+def test_launches_stay_on_the_device(where, border, batch):
+    """The functions that operators call; the fake implementations above skip them."""
     with NoWaiting():
         inputs = [make(*batch, 3, 8, 9).detach(), make(1, 4, *where).detach(), make(3, 1, 1)]
         rule = SamplingRule("bilinear", border)

@@ -58,8 +58,8 @@ MATRIX_RULES = [
         + MATRIX_RULES
     ),
 )
-def test_every_rule(kind, interpolation, border):
-    """One image and one map: what the interpreter takes grows with them, 0.4 s each."""
+def test_every_rule_agrees_with_the_reference(kind, interpolation, border):
+    """One image and one map, since each takes the interpreter 0.4 s."""
     image = images(torch.float32)["odd"][:1, :1]
     if kind == "points":
         check(wk.remap, image, points()[:1], interpolation, border)
@@ -79,8 +79,8 @@ WAYS = ("nearest", "bilinear", "bicubic")
     ("pair", "kind", "interpolation"),
     list(zip(permutations(WHOLE_BORDERS, 2), cycle(("affine", "points")), cycle(WAYS))),
 )
-def test_a_border_for_each_axis(pair, kind, interpolation):
-    """Under a matrix, too, the image's gradient is a scatter: no pair lacks its pixels on both."""
+def test_pairs_of_borders_agree_with_the_reference(pair, kind, interpolation):
+    """With a matrix, too, pairs of borders compute the image's gradient by a scatter."""
     image = images(torch.float32)["odd"][:1, :1]
     if kind == "points":
         check(wk.remap, image, points()[:1], interpolation, pair)
@@ -96,19 +96,19 @@ def test_a_border_for_each_axis(pair, kind, interpolation):
         (wk.remap, points()[:1], "reflect"),
     ],
 )
-def test_lanczos4(warp, where, border):
+def test_lanczos4_agrees_with_the_reference(warp, where, border):
     check(warp, images(torch.float32)["odd"][:1, :1], where, "lanczos4", border)
 
 
 @pytest.mark.parametrize("name", affine_matrices())
-def test_every_matrix(name):
+def test_every_matrix_agrees_with_the_reference(name):
     image = images(torch.float32)["odd"][:, :2]
     image = image if name == "batch of turns" else image[:1]
     check(wk.warp_affine, image, affine_matrices()[name], "bilinear", "constant")
 
 
 @pytest.mark.parametrize("interpolation", ["nearest", "bilinear"])
-def test_a_horizon_in_the_image(interpolation):
+def test_a_horizon_in_the_image_agrees_with_the_reference(interpolation):
     matrix = perspective_matrices()["horizon"]
     image = images(torch.float32)["odd"][:1]
     check(wk.warp_perspective, image, matrix, interpolation, "constant")
@@ -121,7 +121,7 @@ def test_a_horizon_in_the_image(interpolation):
         *((name, "wrap") for name in ("1x1", "channels-last", "deep batch")),
     ],
 )
-def test_every_image(name, border):
+def test_every_image_agrees_with_the_reference(name, border):
     turn = affine_matrices()["batch of turns"][0]
     check(wk.warp_affine, images(torch.float32)[name], turn, "bilinear", border)
 
@@ -136,7 +136,7 @@ def test_every_image(name, border):
         (torch.float64, "bilinear", "replicate"),
     ],
 )
-def test_every_floating_type(dtype, interpolation, border):
+def test_every_floating_type_agrees_with_the_reference(dtype, interpolation, border):
     matrix = affine_matrices()["batch of turns"][:1]
     check(wk.warp_affine, images(dtype)["odd"][:1, :2], matrix, interpolation, border)
 
@@ -151,7 +151,7 @@ def test_every_floating_type(dtype, interpolation, border):
         (torch.uint16, "bicubic"),
     ],
 )
-def test_integers_are_the_references_own(dtype, interpolation):
+def test_integers_equal_the_references(dtype, interpolation):
     image, matrix = images(dtype)["odd"].to(DEVICE), affine_matrices()["batch of turns"].to(DEVICE)
     options = {"size": SIZE, "interpolation": interpolation, "border_value": 17}
     ours = wk.warp_affine(image, matrix, backend="cuda", **options)
@@ -185,7 +185,7 @@ def test_ties_go_to_even():
 
 
 @pytest.mark.parametrize("rows", [[[0.0, 0, 2], [0, 0, 1]], [[1.0, 1, 0], [1, 1, 0.5]]])
-def test_a_map_onto_a_point_or_a_line(rows):
+def test_a_map_onto_a_point_or_a_line_agrees_with_the_reference(rows):
     image, inverse = noise(1, 1, 6, 6), torch.tensor(rows, dtype=torch.float64)
 
     def warp(image, matrix, **options):
@@ -199,7 +199,7 @@ def test_singular_and_nan_matrices_show_the_border():
     check(wk.warp_affine, noise(2, 1, 5, 5), matrix, "bilinear", "constant")
 
 
-def test_a_missing_tap_leaks_nothing():
+def test_a_missing_tap_does_not_leak():
     image = noise(1, 1, 4, 4, dtype=torch.float32)
     image[..., 0, 0] = torch.nan
     matrix = torch.tensor([[1.0, 0, 3.5], [0, 1, 3.5]], dtype=torch.float64)
@@ -210,7 +210,7 @@ def test_a_missing_tap_leaks_nothing():
 
 
 @pytest.mark.parametrize("rows", [2, 3])
-def test_matrices_are_inverted_as_the_reference_does(rows):
+def test_matrices_are_inverted_as_by_the_reference(rows):
     matrix = noise(6, rows, 3, seed=46) * 4 - 2
     matrix[1], matrix[2, 1, 1] = 0, torch.nan
     matrix[0] *= 1e-80 if rows == 2 else 1e-60
@@ -228,7 +228,7 @@ def test_matrices_are_inverted_as_the_reference_does(rows):
 
 
 @pytest.mark.parametrize("border", ["constant", "wrap"])
-def test_gradients_repeat_to_the_last_bit_and_are_called_deterministic(border):
+def test_gradients_repeat_bit_by_bit_and_count_as_deterministic(border):
     image, matrix = noise(1, 1, 9, 9, dtype=torch.float32), affine_matrices()["batch of turns"]
     value = torch.zeros(1)
     torch.use_deterministic_algorithms(True)
@@ -252,7 +252,7 @@ def test_gradients_repeat_to_the_last_bit_and_are_called_deterministic(border):
 
 
 def test_fixed_point_keeps_gradients_of_any_size():
-    """1e-30 beside 1e30 in other channels; a NaN stays in its own."""
+    """1e-30 beside 1e30 in other channels; a NaN does not leave its channel."""
     image = torch.rand(1, 4, 5, 5, device=DEVICE, requires_grad=True)
     out = wk.remap(image, points()[:1].to(DEVICE), backend="cuda")
     scale = torch.tensor([1e-30, 1.0, 1e30, torch.nan], device=DEVICE)[:, None, None]
@@ -286,7 +286,7 @@ def test_vmap_equals_a_loop():
 
 
 @pytest.mark.skipif(DEVICE != "cuda", reason="needs a CUDA device")
-def test_a_call_is_captured_in_a_graph_and_waits_for_nothing():
+def test_calls_are_captured_in_a_cuda_graph_without_synchronising():
     image = torch.rand(2, 3, 32, 32, device=DEVICE, requires_grad=True)
     matrix = affine_matrices()["batch of turns"].to(DEVICE).requires_grad_()
 
@@ -313,7 +313,7 @@ def test_a_call_is_captured_in_a_graph_and_waits_for_nothing():
 
 
 @pytest.mark.skipif(DEVICE != "cuda", reason="needs a CUDA device")
-def test_more_than_2_31_elements():
+def test_images_of_more_than_2_31_elements():
     image = torch.zeros(1, 1, 2**16, 2**15 + 1, dtype=torch.uint8, device=DEVICE)
     image[..., -1, -1] = 200
     matrix = torch.eye(3, dtype=torch.float64, device=DEVICE)[:2]
@@ -325,7 +325,7 @@ def test_more_than_2_31_elements():
 mark_all(globals())
 
 
-def test_refusals_have_reasons():
+def test_unsupported_tensors_are_rejected_with_a_reason():
     for image in (torch.rand(1, 2, 2), torch.empty(1, 2, 2, device="meta")):
         reasons = cuda.unsupported_reasons(image, SamplingRule("bilinear", "constant"))
         if not (cuda.INTERPRETED and image.device.type == "cpu"):
@@ -333,8 +333,8 @@ def test_refusals_have_reasons():
 
 
 @pytest.mark.skipif(HERE, reason="the kernels run in this process")
-def test_the_kernels_under_the_interpreter():
-    """A process of its own: Triton reads the variable on import, and torch.compile would too."""
+def test_the_kernels_pass_these_tests_under_the_interpreter():
+    """In a new process, since Triton reads the variable on import, and torch.compile would too."""
     pytest.importorskip("triton")
     environment = {**os.environ, "TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *FILES]
