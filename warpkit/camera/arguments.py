@@ -16,7 +16,7 @@ from warpkit.geometry.arguments import as_matrix, floats
 def as_lens(
     name: str, camera_matrix: Any, distortion: Any, model: Any, device: torch.device | None
 ) -> Lens:
-    """camera_matrix (..., 3, 3) and distortion (..., n), their batches broadcast.
+    """The lens of camera_matrix (..., 3, 3) and distortion (..., n), whose batches broadcast.
 
     A distortion (1, n) or (n, 1) is one lens, without a batch.
     """
@@ -25,7 +25,7 @@ def as_lens(
     k = floats(name, "distortion", distortion, device)
     counts = COUNTS[model]
     if k.ndim == 2 and 1 in k.shape and k.numel() in counts:
-        k = k.flatten()  # as cv2 returns them: no batch
+        k = k.flatten()  # cv2's form, not a batch
     if k.ndim < 1 or k.shape[-1] not in counts:
         wanted = f"of shape (..., n) with n of {listed(counts)} for model={model!r}"
         checks.fail(name, "distortion", wanted, checks.shape_of(k))
@@ -37,7 +37,7 @@ def as_lens(
 
 
 def camera(name: str, value: Any, device: torch.device | None) -> Tensor:
-    """A camera matrix without skew."""
+    """Validates a camera matrix without skew."""
     matrix = as_matrix(name, value, "camera_matrix", device, (3,))
     (a, b, _), (c, d, _), (e, f, g) = (row.unbind(-1) for row in matrix.detach().unbind(-2))
     good = (a != 0) & (b == 0) & (c == 0) & (d != 0) & (e == 0) & (f == 0) & (g == 1)
@@ -47,5 +47,5 @@ def camera(name: str, value: Any, device: torch.device | None) -> Tensor:
 
 
 def given(*values: Any) -> tuple[Any, ...]:
-    """Those that are not None."""
+    """The values that are not None."""
     return tuple(value for value in values if value is not None)

@@ -102,7 +102,7 @@ def from_cube(
 
 
 def _frame(interpolation: str) -> int:
-    """Pixels beyond an edge that are read, at most."""
+    """The most pixels beyond an edge that are read."""
     return max(TAPS[interpolation] // 2, 1)
 
 
@@ -144,8 +144,9 @@ def _sheet(faces: Tensor, interpolation: str) -> Tensor:
 def _frames(
     side: int, frame: int, interpolation: str, device: str
 ) -> tuple[Tensor, Tensor, Tensor | None]:
-    """Tables for the frames: indices of the sheet's pixels among the faces' and the N frames',
-    and for each of the latter the pixels of the faces that it sums, and their weights, (taps, N).
+    """Tables for the frames: the index of each of the sheet's pixels among the pixels of the faces
+    and the N pixels of the frames; for each of the latter, the pixels of the faces that it sums,
+    and their weights, (taps, N).
     """
     outer = side + 2 * frame
     line = torch.arange(outer, dtype=torch.float64, device=device) - frame
@@ -158,7 +159,7 @@ def _frames(
     order[inside] = torch.arange(6 * side * side, device=device)
     order[~inside] = torch.arange(int((~inside).sum()), device=device) + 6 * side * side
     face, column, row = _face_of(x[~inside], y[~inside], z[~inside], side)
-    # the neighbour's own taps stay on its face: beyond, it would read from this one
+    # the neighbour's taps are clamped to its face: beyond it, they would be pixels of this face
     rule = SamplingRule(interpolation, "replicate")
     index, weights = [], []
     for along_y in taps(row, side, rule):

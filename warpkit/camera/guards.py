@@ -14,8 +14,8 @@ from warpkit.camera.models import Lens
 from warpkit.core.tracing import is_eager, is_readable
 
 FARTHEST = 1e20
-"""Of directions. The formulas contain their seventh powers, second derivatives the squares of
-those: 1e280 is still finite."""
+"""The limit of directions. The formulas contain their seventh powers, and second derivatives the
+squares of those: 1e280 is still finite."""
 
 
 def holds(mask: Tensor) -> bool:
@@ -24,7 +24,7 @@ def holds(mask: Tensor) -> bool:
 
 
 def within(*directions: Tensor) -> Tensor:
-    """Where all of them, detached and of one shape (...), are below FARTHEST; false for NaN."""
+    """Where all directions, detached and of one shape (...), are below FARTHEST; false for NaN."""
     first, *others = directions
     near = first.abs() < FARTHEST
     for value in others:
@@ -33,7 +33,10 @@ def within(*directions: Tensor) -> Tensor:
 
 
 def sound_lens(lens: Lens) -> tuple[Lens, Tensor]:
-    """The lens, a camera (1, 1, 0, 0) without distortion where not finite; and where it is."""
+    """The lens, with a camera (1, 1, 0, 0) without distortion for invalid items; which are valid.
+
+    An item is invalid if a number is not finite or a focal length is 0.
+    """
     numbers = torch.stack(torch.broadcast_tensors(*lens.detach().tensors()), dim=-1)
     sound = numbers.isfinite().all(-1) & (numbers[..., :2] != 0).all(-1)
     if holds(sound):
@@ -44,7 +47,7 @@ def sound_lens(lens: Lens) -> tuple[Lens, Tensor]:
 
 
 def sound_matrix(matrix: Tensor) -> tuple[Tensor, Tensor]:
-    """The matrix (..., 3, 3), the identity for non-finite items; and where it is finite."""
+    """The matrix (..., 3, 3), with the identity for non-finite items; and which are finite."""
     sound = matrix.detach().isfinite().flatten(-2).all(-1)
     if holds(sound):
         return matrix, sound
@@ -53,7 +56,7 @@ def sound_matrix(matrix: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def sound_points(lens: Lens, points: Tensor) -> tuple[Tensor, Tensor]:
-    """Pixels (..., N, 2), the centre of the lens for those without a direction; and which have one.
+    """Pixels (..., N, 2), with the lens's centre for those without a direction; which have one.
 
     lens: finite, with point dimensions.
     """

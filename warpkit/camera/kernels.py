@@ -29,7 +29,7 @@ class Field(NamedTuple):
     size: tuple[int, int]
     opencv: bool
     by_torch: Callable[[Lens, Tensor], Tensor]
-    """Of a lens beside nothing, and the matrix (..., 3, 3) from pixels to its rays."""
+    """Computes the field from a lens, and the matrix (..., 3, 3) from pixels to rays."""
 
 
 class Solution(NamedTuple):
@@ -39,7 +39,7 @@ class Solution(NamedTuple):
     reach: np.ndarray
     """(..., 3): see native/lens_call.h."""
     by_torch: Callable[[Lens, Tensor, Tensor, Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
-    """Of the lens, u, v, x, y and found: x and y with the derivatives of the solution."""
+    """Takes the lens, u, v, x, y and found; returns x and y with the solution's derivatives."""
 
 
 def serve(*tensors: Tensor) -> bool:
@@ -55,7 +55,7 @@ def field(lens: Lens, to_ray: Tensor, made: Field) -> Tensor:
 def solve(lens: Lens, u: Tensor, v: Tensor, made: Solution) -> tuple[Tensor, Tensor, Tensor]:
     """Directions x and y of the distorted u and v, and where they exist.
 
-    u and v (..., N); lens beside them, its camera's numbers not used.
+    u and v (..., N). The lens has a point dimension; its camera is not used.
     """
     if wants_gradient(u, v, *lens.k):
         return _EagerSolution.apply(made, u, v, *lens.k)  # pyright: ignore
@@ -65,7 +65,7 @@ def solve(lens: Lens, u: Tensor, v: Tensor, made: Solution) -> tuple[Tensor, Ten
 class _EagerField(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, made: Field, to_ray: Tensor, *values: Tensor) -> Tensor:
-        """to_ray (..., 3, 3); values: of the lens, (...)."""
+        """to_ray (..., 3, 3); values: the lens's tensors, (...)."""
         known: Any = select_lenses(to_ray)
         lens = _lens(made.model, values)
         batch = broadcast_shapes(to_ray.shape[:-2], values[0].shape)
@@ -81,7 +81,7 @@ class _EagerField(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Any:  # pyright: ignore
-        """By one launch; by torch's operations where it is to be differentiated, or is a batch."""
+        """By one launch, or by torch operations for second derivatives and under transforms."""
         to_ray, *values = ctx.saved_tensors
         made: Field = ctx.made
         lens = _lens(made.model, values)
@@ -89,7 +89,7 @@ class _EagerField(torch.autograd.Function):
         if torch.is_grad_enabled() or not is_eager(grad):
 
             def again(to_ray: Tensor, *values: Tensor) -> tuple[Tensor]:
-                """to_ray (..., 3, 3); values: of the lens, (...)."""
+                """to_ray (..., 3, 3); values: the lens's tensors, (...)."""
                 return (made.by_torch(_lens(made.model, values), to_ray),)
 
             return None, *gradients_again(again, (to_ray, *values), (grad,), wanted)
@@ -115,14 +115,14 @@ class _EagerSolution(torch.autograd.Function):
         """u and v (..., N); k: coefficients (..., 1)."""
         roots, ctx.numbers = _solved(made, u, v, k)
         ctx.save_for_backward(u, v, *k)
-        # the results themselves would be held by what made them
+        # detached, since the context would otherwise hold the results, which hold the context
         ctx.made, ctx.roots = made, tuple(root.detach() for root in roots)
         ctx.mark_non_differentiable(roots[2])
         return roots
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> Any:  # pyright: ignore
-        """By one launch; by torch's operations where it is to be differentiated, or is a batch."""
+        """By one launch, or by torch operations for second derivatives and under transforms."""
         u, v, *k = ctx.saved_tensors
         made: Solution = ctx.made
         wanted, (gx, gy) = ctx.needs_input_grad[1:], grads[:2]
@@ -162,13 +162,13 @@ def _solved(
 
 
 def _lens(model: str, values: Sequence[Tensor]) -> Lens:
-    """Of its tensors, (...) each."""
+    """The lens that consists of these tensors, (...) each."""
     fx, fy, cx, cy, *k = values
     return Lens(model, fx, fy, cx, cy, tuple(k))
 
 
 def _numbers(known: Any, values: tuple[Tensor, ...], batch: tuple[int, ...]) -> np.ndarray:
-    """Rows of numbers (..., NUMBERS) of camera and coefficients, (...) each."""
+    """The library's rows (..., NUMBERS), which begin with these values, (...) each."""
     numbers = np.zeros((*batch, known.NUMBERS))
     for i, value in enumerate(values):
         numbers[..., i] = value.detach().numpy()
@@ -176,7 +176,7 @@ def _numbers(known: Any, values: tuple[Tensor, ...], batch: tuple[int, ...]) -> 
 
 
 def _through_tilt(lens: Lens, grad: Tensor) -> tuple[Tensor, ...]:
-    """The gradients of tx and ty, (...), by that of `models.tilt`, (..., 3, 3)."""
+    """The gradients of tx and ty, (...), from that of `models.tilt`, (..., 3, 3)."""
     angles = [angle.detach().requires_grad_() for angle in lens.k[12:14]]
     with torch.enable_grad():
         tilt = models.tilt(lens._replace(k=(*lens.k[:12], *angles)))

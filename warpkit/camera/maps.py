@@ -104,7 +104,7 @@ def as_view(
 def undistorting(
     lens: Lens, view: Tensor, size: tuple[int, int], *, opencv: bool = False
 ) -> Tensor:
-    """`undistort_map` in float64, (..., h, w, 2); `opencv`: also of pixels that look backwards."""
+    """`undistort_map` in float64, (..., h, w, 2); `opencv`: also for pixels that look backwards."""
     to_ray = inverse_map(view)
     by_torch = partial(_undistorting, size=size, opencv=opencv)
     if kernels.serve(to_ray, *lens.tensors()):

@@ -20,7 +20,8 @@ COUNTS = {"brown": (4, 5, 8, 12, 14), "fisheye": (4,)}
 """Models, and how many coefficients each may have."""
 
 SERIES_BELOW = 1e-2
-"""Of q: below, the series of atan(r) / r to q^8 is exact to 1e-17; the formula is 0 / 0 at 0."""
+"""Below this q, the series of atan(r) / r to q^8 is used, which is exact to 1e-17 there. The
+formula is 0 / 0 at 0."""
 
 POLE = 1e-100
 """Replaces a denominator of 0, whose neighbours are 1e-16: the distorted point is beyond every
@@ -64,7 +65,7 @@ def distort(lens: Lens, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
     if len(lens.k) < 14:
         return u, v
     a, b, w = rows_at(tilt(lens), u, v)
-    per = 1 / torch.where(w == 0, 1.0, w)  # as OpenCV
+    per = 1 / torch.where(w == 0, 1.0, w)  # as in OpenCV
     return per * a, per * b
 
 
@@ -83,7 +84,7 @@ def untilt(lens: Lens, u: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def to_pixels(lens: Lens, u: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-    """Directions as pixels of the camera.
+    """Convert directions to pixels of the camera.
 
     u and v (...), directions.
     """
@@ -91,7 +92,7 @@ def to_pixels(lens: Lens, u: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def from_pixels(lens: Lens, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-    """Pixels of the camera as directions.
+    """Convert pixels of the camera to directions.
 
     x and y (...), pixels.
     """
@@ -155,7 +156,7 @@ def fold(lens: Lens) -> tuple[Tensor, Tensor]:
     one, zero = torch.ones_like(lens.k[0]), torch.zeros_like(lens.k[0])
     if lens.model == "fisheye":
         odd = [(2 * i + 3) * k for i, k in enumerate(lens.k)]
-        square = first_root([one, *odd])  # of the angle
+        square = first_root([one, *odd])  # the squared angle
         ends = square < (math.pi / 2) ** 2
         angle = torch.where(ends, square, (math.pi / 2) ** 2).sqrt()
         q = torch.where(ends, angle.tan().square(), torch.inf)
@@ -192,13 +193,13 @@ def _radial(lens: Lens, q: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _fisheye(k: tuple[Tensor, ...], q: Tensor) -> tuple[Tensor, Tensor]:
-    """(1 + k1 t^2 + ... + k4 t^8) t / r with t = atan(r), r^2 = q, and its derivative by q.
+    """(1 + k1 t^2 + ... + k4 t^8) t / r, t = atan(r), r^2 = q; its derivative with respect to q.
 
     q (...) and each of k, which broadcast.
     """
     small = q < SERIES_BELOW
     series, series_slope = torch.zeros_like(q), torch.zeros_like(q)
-    near = torch.where(small, q, 0.0)  # both sides of a where get a gradient
+    near = torch.where(small, q, 0.0)  # both sides of torch.where get a gradient
     for i in reversed(range(9)):
         sign = (-1) ** i / (2 * i + 1)
         series = series * near + sign
@@ -209,7 +210,7 @@ def _fisheye(k: tuple[Tensor, ...], q: Tensor) -> tuple[Tensor, Tensor]:
     part = exports.atan(root) / root
     ratio = torch.where(small, series, part)
     ratio_slope = torch.where(small, series_slope, (1 / (1 + far) - part) / (2 * far))
-    square = q * ratio * ratio  # of the angle
+    square = q * ratio * ratio  # the squared angle
     square_slope = ratio * ratio + 2 * q * ratio * ratio_slope
     k1, k2, k3, k4 = k
     bent = 1 + (((k4 * square + k3) * square + k2) * square + k1) * square
@@ -250,7 +251,7 @@ def _product(a: list[Tensor], b: list[Tensor]) -> list[Tensor]:
 
 
 def _times_slope(coefficients: list[Tensor]) -> list[Tensor]:
-    """q times the derivative by q."""
+    """q times the derivative with respect to q."""
     return [i * c for i, c in enumerate(coefficients)]
 
 

@@ -18,17 +18,17 @@ from warpkit.geometry.arguments import floats
 from warpkit.types import LensModel, MatrixLike, NumbersLike
 
 SIDE_POINTS = 9
-"""Points along each side of the image that OpenCV checks; since 4.12 no others."""
+"""Points along each side of the image that OpenCV checks; since 4.12 it checks no others."""
 
 FARTHEST = torch.finfo(torch.float32).max
-"""Where OpenCV's search for the rectangles begins."""
+"""The initial value of OpenCV's search for the rectangles."""
 
 
 class Rectangles(NamedTuple):
     """(x, y, x of the far side, y of the far side) of two rectangles, each (...)."""
 
     inner: tuple[Tensor, ...]
-    """Inside the undistorted edges: every pixel of it is valid."""
+    """Inside the undistorted edges, so every pixel in it is valid."""
     outer: tuple[Tensor, ...]
     """Around the whole image."""
 

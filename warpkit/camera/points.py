@@ -98,13 +98,13 @@ def distorted(lens: Lens, points: Tensor) -> Tensor:
 
 
 def undistorted(lens: Lens, points: Tensor, view: Tensor | None) -> tuple[Tensor, Tensor]:
-    """Undistort float64 pixels (..., 2) to those of `view` (see `new_view`); where they exist."""
+    """Undistort float64 pixels (..., 2) to those of `view` (see `new_view`); and which exist."""
     x, y, found = directions(lens, points)
     if view is None:
         lens, _ = guards.sound_lens(lens)
         moved = torch.stack(models.to_pixels(lens, x, y), dim=-1)
         return torch.where(found[..., None], moved, torch.nan), found
-    view, sound = guards.sound_matrix(view)  # a view of NaN shows nothing
+    view, sound = guards.sound_matrix(view)  # no pixel exists in a view of NaN
     a, b, w = rows_at(view[..., None, :, :], x, y)
     near = guards.within(a.detach() / w.detach(), b.detach() / w.detach())
     found = found & sound[..., None] & (w > 0) & near
@@ -116,7 +116,7 @@ def undistorted(lens: Lens, points: Tensor, view: Tensor | None) -> tuple[Tensor
 def directions(lens: Lens, points: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Ideal directions x and y of float64 pixels (..., N, 2), the centre's if there is none.
 
-    The third, (..., N): where they exist. Gradients: see `solver.unbend`.
+    Also returns which of them exist, (..., N). Gradients: see `solver.unbend`.
     """
     lens, sound = guards.sound_lens(lens)
     points, near = guards.sound_points(lens, points)

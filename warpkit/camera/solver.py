@@ -22,7 +22,8 @@ from warpkit.core.tracing import is_eager, is_readable, wants_gradient
 from warpkit.engine.sampling.reference import with_gradient_of
 
 STEPS, TRACED_STEPS = 100, 20
-"""At most; all of them if values cannot be read. A lens takes 4 to 8, its fold about 30."""
+"""The most steps; if values cannot be read, exactly as many as the second number are made. A lens
+takes 4 to 8, near its fold about 30."""
 
 TIGHT, LOOSE = 4 * torch.finfo(torch.float64).eps, 1e-10
 """Residuals relative to 1 + |distorted|: no further step, and converged: 1e-7 pixels at a focal
@@ -47,16 +48,17 @@ class State(NamedTuple):
     error: tuple[Tensor, Tensor]
     slopes: tuple[Tensor, Tensor, Tensor, Tensor]
     share: Tensor
-    """Of the full step that is tried next."""
+    """The part of the full step that is tried next."""
     done: Tensor
 
 
 def unbend(lens: Lens, u: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """The ideal directions that `models.bend` maps to (u, v), and where they exist.
 
-    u, v (..., N), lens with point dimensions. The centre's, (0, 0), where there is none: a NaN
-    would spread through the callers' products, so they write it. Gradients: up to the third order,
-    by the implicit function theorem, to u, v and the coefficients.
+    u, v (..., N), lens with point dimensions. Where there is no direction, the result is the
+    centre's, (0, 0): a NaN would spread through the callers' products, so the callers write NaN
+    after these. Gradients: up to the third order, by the implicit function theorem, to u, v and the
+    coefficients.
     """
     if kernels.serve(u, v, *lens.k):
         return kernels.solve(lens, u, v, Solution(lens.model, _reach(lens), _with_gradient))
@@ -85,7 +87,7 @@ def _with_gradient(
 
 
 def _reach(lens: Lens) -> np.ndarray:
-    """Where the radial part of lenses beside N points ends, (..., 3): native/lens_call.h."""
+    """`Reach` of native/lens_call.h, (..., 3), for a lens with a point dimension."""
     fixed = lens.detach()
     radial = models.is_radial(fixed)
     folds_at = radius = torch.full_like(fixed.k[0], torch.inf)
@@ -109,14 +111,16 @@ def _solve(lens: Lens, u: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 def _solve_piece(
     lens: Lens, folds_at: Tensor, reach: Tensor, u: Tensor, v: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Roots for shown directions u and v (..., N), with the lens's `models.fold` beside them."""
+    """The roots for distorted directions u and v (..., N); folds_at and reach: the lens's
+    `models.fold`.
+    """
     radial = models.is_radial(lens)
     limit = torch.where(radial, folds_at, torch.inf)
     finite = u.isfinite() & v.isfinite()
     shape = broadcast_shapes(u.shape, limit.shape)
     u, v = (torch.where(finite, value, 0.0).expand(shape) for value in (u, v))
     scale = 1 + torch.hypot(u, v)
-    # a purely radial lens shows no direction beyond its fold
+    # a purely radial lens maps no direction beyond its fold
     hopeless = (radial & (torch.hypot(u, v) > reach * (1 + 1e-12))) | ~finite
     x, y = torch.zeros_like(u), torch.zeros_like(v)
     state = State(

@@ -32,8 +32,8 @@ from warpkit.engine.sampling.named import check_nearest, named_rule
 from warpkit.types import Interpolation, LensModel, MatrixLike, NumbersLike
 
 LATTICE = 64
-"""Steps along a side of a view at which the angle between pixels is measured, at most: between them
-the angle of a view of 180 degrees is up to 4e-4 larger."""
+"""The most steps along a side of a view at which the angle between pixels is measured. Between
+them, the angle in a view of 180 degrees is up to 4e-4 larger."""
 
 STEP = 1e-3
 """Distance in pixels between two directions whose angle is measured."""
@@ -245,7 +245,7 @@ def _lattice(length: int, device: torch.device) -> Tensor:
 
 
 def _angle(a: tuple[Tensor, ...], b: tuple[Tensor, ...]) -> Tensor:
-    """Between directions (...), small ones too."""
+    """The angle between directions (...), accurate for small angles, too."""
     first, second = torch.stack(a, -1).detach(), torch.stack(b, -1).detach()
     across = torch.linalg.cross(first, second).norm(dim=-1)
     return torch.atan2(across, (first * second).sum(-1))

@@ -1,7 +1,7 @@
 """Views of the sphere: directions of the pixels of a rotated camera with any lens, and back.
 
-x is right, y down and z forward, in the view and on the sphere. A fisheye's angle from its axis is
-solved for directly, not through the ideal pixel, its tangent: it may exceed 90 degrees.
+x is right, y down and z forward, in the view and on the sphere. A fisheye's equations are solved
+for the angle from its axis, which may exceed 90 degrees, not for its tangent, the ideal pixel.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from warpkit.engine.sampling.reference import with_gradient_of
 from warpkit.geometry.arguments import as_matrix, floats
 
 TURNED = 1e-3
-"""Deviation of a rotation times its transpose from the identity: 1e-6 in float32, as much as this
-for a rotation rounded to three digits."""
+"""The largest deviation from the identity of a rotation times its transpose. It is 1e-6 in float32,
+and as much as this for a rotation rounded to three digits."""
 
 SMALL = 1e-2
-"""Of a squared angle: below, the series of sine and cosine to its eighth power are exact."""
+"""Below this squared angle, the series of sine and cosine to its eighth power are exact."""
 
 STEPS = 30
-"""Newton steps, at most, from the largest angle that a lens can show; 3 to 6 are typical."""
+"""The most Newton steps, from the largest angle that a lens can show; 3 to 6 are typical."""
 
 Rays = tuple[Tensor, Tensor, Tensor]
 
@@ -54,7 +54,7 @@ class View(NamedTuple):
         return tuple(broadcast_shapes(*shapes))
 
     def item(self, index: tuple[int, ...]) -> View:
-        """One of the batch."""
+        """The view of one item of the batch."""
         first, *others = (t.expand(self.batch)[index] for t in self.lens.tensors())
         fy, cx, cy, *k = others
         turn = self.turn.expand(*self.batch, 3, 3)[index]
@@ -115,7 +115,7 @@ def _matrix_of_field(
     wanted += f" for model={model!r}"
     checks.check_values(name, "field_of_view", bad.detach(), wanted, degrees.detach())
     half = degrees * (math.pi / 360)
-    half = torch.where(bad, 1.0, half)  # if it could not be read
+    half = torch.where(bad, 1.0, half)  # for a bad angle that could not be read
     focal = (width / 2) / (half if model == "fisheye" else half.tan())
     focal = torch.where(bad, torch.nan, focal)
     zero, one = torch.zeros_like(focal), torch.ones_like(focal)
@@ -136,7 +136,7 @@ def _look_at_rotation(name: str, turn: Tensor) -> None:
 
 
 def is_plain(view: View) -> bool:
-    """Whether a matrix maps its pixels to directions."""
+    """Whether a matrix maps the view's pixels to directions."""
     return view.lens.model == "brown" and not view.lens.k
 
 
@@ -293,7 +293,7 @@ def _shown_by_fisheye(lens: Lens, x: Tensor, y: Tensor, z: Tensor) -> tuple[Tens
     none = (square.detach() == 0) & ~ahead  # straight back, or no direction
     small = ahead & (square.detach() < SMALL * z.detach().square())
     depth = torch.where(small, z, 1.0)
-    near = torch.where(small, square, 0.0) / (depth * depth)  # of the tangent, squared
+    near = torch.where(small, square, 0.0) / (depth * depth)  # the tangent, squared
     series = torch.zeros_like(near)
     for i in reversed(range(9)):
         series = series * near + (-1) ** i / (2 * i + 1)
