@@ -23,10 +23,10 @@ from warpkit.types import AlignmentLoss
 NAME = "align"
 LOSSES: tuple[AlignmentLoss, ...] = ("ecc", "ssd", "robust")
 SMALLEST = 16
-"""Pixels a side of an image, at least."""
+"""The least number of pixels along a side of an image."""
 
 LEAST_SIDE = 8
-"""The same for a requested level."""
+"""The same for the coarsest level that `levels` requests."""
 
 
 class Arguments(NamedTuple):
@@ -36,7 +36,7 @@ class Arguments(NamedTuple):
     """One pair for each entry of the flattened batch."""
     batch: tuple[int, ...]
     to_source: Tensor | None
-    """Starting points, (N, 3, 3), if given."""
+    """The initial matrices, (N, 3, 3), if given."""
     searches: bool
     options: Options
 
@@ -51,7 +51,10 @@ def checked(
     levels: object,
     limits: tuple[object, object],
 ) -> Arguments:
-    """moving (..., C, H, W), fixed (..., C, h, w); masks: of both; limits: steps and tolerance."""
+    """Validates moving (..., C, H, W), fixed (..., C, h, w), their masks, and the other arguments.
+
+    limits: steps and tolerance.
+    """
     images = [
         checks.check_image(NAME, argument, image)
         for argument, image in (("moving", moving), ("fixed", fixed))
@@ -92,7 +95,7 @@ def checked(
 
 
 def _flat(tensor: Tensor, batch: tuple[int, ...]) -> Tensor:
-    """(..., C, H, W) as dense (N, C, H, W), one for each entry of the batch."""
+    """Images (..., C, H, W) as dense (N, C, H, W), one for each entry of the batch."""
     whole = tensor.expand(*batch, *tensor.shape[-3:]).reshape(prod(batch), *tensor.shape[-3:])
     return whole.contiguous()
 
@@ -115,7 +118,7 @@ def _mask(
 
 
 def _start(init: Any, model: str, batch: tuple[int, ...], device: torch.device) -> Tensor:
-    """Matrices moving -> fixed as to_source (N, 3, 3)."""
+    """The initial matrices moving -> fixed, inverted to to_source (N, 3, 3)."""
     if isinstance(init, str):
         checks.fail(NAME, "init", "None, 'search' or matrices", repr(init))
     matrix = checks.as_float(NAME, "init", init, device, torch.float64).detach().double()

@@ -20,8 +20,8 @@ COARSE_TOLERANCE = 0.05
 """Corner motion, in pixels of the level, below which the next finer level takes over."""
 
 COARSE_STEPS = 25
-"""At most, at each level except the finest: with "ecc", successful pairs took at most 16; with
-"robust", 50 did not succeed for any of 84 pairs that failed with this number."""
+"""The most steps at each level except the finest. With "ecc", successful pairs took at most 16;
+with "robust", 50 steps did not help any of 84 pairs that failed with this number."""
 
 AGREEMENTS = (0.35, 0.5)
 """The minimum correlation of the slopes at the finest level, or at the one above it. For pairs of
@@ -32,17 +32,17 @@ to a fifth of a pixel."""
 HOPELESS = 0.1
 """If the correlation of the slopes is less at the level above the finest, the finest is skipped:
 for pairs that succeed it was at least 0.41 there, for unrelated ones nearly always 0. Coarser
-levels say little: pairs with 0 there have succeeded."""
+levels are no indication: pairs with 0 there have succeeded."""
 
 MOST_ADJUSTED = 20.0
 """Images with hardly any detail must agree to at least 1 - 1 / 20 of their slopes' variance."""
 
 LEAST_SCORE = 0.2
 LEAST_OVERLAP = 0.1
-"""Of the smaller image's weight."""
+"""The least overlap, as a part of the smaller image's weight."""
 
 SEARCHED_PIXELS = 576
-"""Pixels of the smaller image at the searched level, at least, if the images have that many."""
+"""The least number of pixels of the smaller image at the searched level, if there are that many."""
 
 NEAR, FAR = (4, 2, 1), (12, 6, 2)
 """Starting points refined at the searched level, at the next finer one, and down to the finest but
@@ -51,8 +51,8 @@ one, for the retry near the identity and for init="search". The best by quality 
 SEARCH_STEPS = 20
 
 LEAST_SHARP = 0.5
-"""The score of unsmoothed images from which they are compared with smoothed ones. Noise
-interpolated from noise has 0.998 before a step, and 0.993 if smoothed."""
+"""The score above which unsmoothed images may replace smoothed ones. Noise that was interpolated
+from noise has 0.998 before a step, and 0.993 if smoothed."""
 
 
 class Options(NamedTuple):
@@ -92,23 +92,23 @@ class Found(NamedTuple):
         return Found(*(values[index] for values in self))
 
     def put(self, index: Tensor, part: Found) -> Found:
-        """With the pairs of an index (M,) replaced by those of `part`."""
+        """These results, with the pairs of an index (M,) replaced by those of `part`."""
         pairs = zip(self, part, strict=True)
         return Found(*(whole.index_copy(0, index, values) for whole, values in pairs))
 
     def where(self, taken: Tensor, other: Found) -> Found:
-        """With the pairs replaced that are taken (N,), bool."""
+        """These results, with the pairs where `taken` (N,) is true replaced by those of `other`."""
         return Found(*(of_pairs(taken, new, old) for new, old in zip(other, self, strict=True)))
 
 
 def from_starts(pyr: Pyramid, to_source: Tensor, options: Options) -> Found:
-    """From to_source (N, 3, 3) down the pyramid, to the end."""
+    """Align from to_source (N, 3, 3), down the whole pyramid."""
     numbers = range(len(pyr.levels) - 1, -1, -1)
     return _ended(pyr, _descend(pyr, to_source, options, numbers), options)
 
 
 def from_identity(pyr: Pyramid, options: Options) -> Found:
-    """From the identity; pairs that do not converge from there are tried again, from a search."""
+    """Align from the identity; pairs that do not converge are tried again from a search."""
     device = pyr.bad.device
     eye = torch.eye(3, dtype=torch.float64, device=device).expand(len(pyr.bad), 3, 3)
     found = from_starts(pyr, eye, options)
@@ -122,7 +122,7 @@ def from_identity(pyr: Pyramid, options: Options) -> Found:
 
 
 def from_search(pyr: Pyramid, options: Options, *, far: bool = True) -> Found:
-    """From the best of many starting points; far: all rotations and scales, or small ones."""
+    """Align from the best of many starting points; far: all rotations and scales, or small ones."""
     number = _searched_level(pyr)
     level = pyr.levels[number]
     kept = FAR if far else NEAR
@@ -172,10 +172,10 @@ def _descend(
     *,
     begun: bool = False,
 ) -> Found:
-    """From to_source (N, 3, 3) through the levels of these numbers, and the verdict of the last.
+    """Refine to_source (N, 3, 3) at the levels of these numbers; judge the results of the last one.
 
-    Hopeless pairs stay above the finest level; begun: also if that is the first of the levels, as
-    others came before.
+    Hopeless pairs end at the level above the finest, unless it is the first level of all. begun:
+    coarser levels came before these.
     """
     model = model_named(options.model, to_source.device)
     index = torch.arange(len(to_source), device=to_source.device)
@@ -237,9 +237,9 @@ def _judged(bad: Tensor, refined: Refined, level: Level, agrees: Tensor) -> Foun
 def _ended(pyr: Pyramid, found: Found, options: Options) -> Found:
     """Refine the results of the finest level to the solution that defines the gradient.
 
-    Robust weights until they converge. Then without smoothing, if the unsmoothed images agree
-    better than the smoothed ones: one was interpolated from the other, and the true matrix leaves
-    no residual.
+    First with robust weights until these converge. Then without smoothing, if the unsmoothed images
+    agree better than the smoothed ones: then one image was interpolated from the other, and the
+    true matrix leaves no residual.
     """
     model = model_named(options.model, pyr.bad.device)
     limits = (model, options.loss, options.steps, options.tolerance)

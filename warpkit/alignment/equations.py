@@ -36,8 +36,9 @@ STAGES = ("search", "settled", "sharp")
 define the solution; and unsmoothed ones."""
 
 SHARP_STEP = 1 / 128
-"""Pixels to each side between which the slope of the interpolated image is read: it is a plane
-between pixel centres, so that a short step is exact, and rounding is 1e-5 of float32's images."""
+"""Half the step, in pixels, of the differences that give the slopes of the interpolated image. The
+image is bilinear between pixel centres, so a short step is exact; rounding is 1e-5 of a float32
+image."""
 
 
 class Level(NamedTuple):
@@ -48,7 +49,7 @@ class Level(NamedTuple):
     fixed: Tensor
     """(N, C, h, w)."""
     fixed_x: Tensor
-    """(N, C, h, w): the slope of the fixed image along x, a pixel."""
+    """(N, C, h, w): the slope of the fixed image along x, per pixel."""
     fixed_y: Tensor
     """(N, C, h, w)."""
     weight: Tensor
@@ -80,7 +81,7 @@ class Equations(NamedTuple):
     overlap: Tensor
     """(N,): the sum of the pixels' weights."""
     gain: Tensor
-    """(N, C): least squares under the weights, of standardised images; for every loss."""
+    """(N, C): by weighted least squares, for standardised images; computed for every loss."""
     bias: Tensor
     """(N, C)."""
 
@@ -88,7 +89,10 @@ class Equations(NamedTuple):
 def equations(
     level: Level, to_source: Tensor, model: Model, loss: str, stage: str = "search"
 ) -> Equations:
-    """At to_source (N, 3, 3), fixed pixel -> moving pixel of this level; stage: one of STAGES."""
+    """The equations at to_source (N, 3, 3), fixed pixel -> moving pixel of this level.
+
+    stage: one of STAGES.
+    """
     seen = _seen(level, to_source, model)
     fixed, warped, weight = level.fixed, seen[:, :-1], seen[:, -1:] * level.weight
     overlap, cost = weight.sum((1, 2, 3)), None
@@ -128,7 +132,7 @@ def equations(
 
 
 def _seen(level: Level, to_source: Tensor, model: Model) -> Tensor:
-    """The moving images and their weights, (N, C + 1, h, w), at to_source (N, 3, 3)."""
+    """The moving images and their weights, (N, C + 1, h, w), warped by to_source (N, 3, 3)."""
     options = {"size": level.size, "inverse": True}
     if model.is_projective:
         return warp_perspective(level.moving, to_source, **options)
@@ -136,7 +140,7 @@ def _seen(level: Level, to_source: Tensor, model: Model) -> Tensor:
 
 
 def _exact_slopes(level: Level, to_source: Tensor, model: Model) -> tuple[Tensor, Tensor]:
-    """The slopes (N, C, h, w) along x and y of the moving images as they are seen."""
+    """The slopes (N, C, h, w) of the warped moving images along x and y."""
     found = []
     for axis in (0, 1):
         step = torch.zeros(3, 3, dtype=to_source.dtype, device=to_source.device)
@@ -156,7 +160,7 @@ def slopes(image: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _sums(*maps: Tensor) -> list[Tensor]:
-    """Of (N, C, h, w), over the pixels: (N, C, 1, 1) each."""
+    """The sums of maps (N, C, h, w) over the pixels, (N, C, 1, 1) each."""
     return [values.sum((-2, -1), keepdim=True) for values in maps]
 
 
@@ -171,10 +175,10 @@ def _second_sums(
 ) -> Tensor:
     """The moments (N, 8 + 4 C, D) of the second pass, float64.
 
-    warped (N, C, h, w), weight (N, 1, h, w), gain and bias (N, C, 1, 1), lines: exact slopes of
-    warped, which G is then made of, or None. Of all channels: gx gx,
-    gx gy, gy gy, gx r, gy r, and products of the slopes of F and W, of F alone, and of W alone; of
-    each channel: gx, gy, gx W, gy W.
+    warped (N, C, h, w), weight (N, 1, h, w), gain and bias (N, C, 1, 1). lines: the exact slopes of
+    `warped`, from which G is then made, or None. For all channels together: gx gx, gx gy, gy gy,
+    gx r, gy r, and the products of slopes, F's with W's, F's with F's and W's with W's. For each
+    channel: gx, gy, gx W, gy W.
     """
     residual = level.fixed - bias - gain * warped
     wx, wy = slopes(warped)
@@ -210,7 +214,7 @@ def _moments(maps: Tensor, degree: int) -> Tensor:
 
 
 def _absorbed(moments: Tensor, model: Model, sums: Tensor) -> Tensor:
-    """What gain and bias of each channel take of J^T w J: (N, K, K).
+    """The part of J^T w J that eliminating each channel's gain and bias removes: (N, K, K).
 
     moments (N, 4 C, D): gx, gy, gx W and gy W of each channel; sums (N, C, 6).
     """
@@ -220,7 +224,7 @@ def _absorbed(moments: Tensor, model: Model, sums: Tensor) -> Tensor:
     mean = w / divisor(total)
     variance = ww - mean * w
     varies = variance > SINGULAR * total
-    apart = to_gain - mean[..., None] * to_bias  # from the bias: the two are then independent
+    apart = to_gain - mean[..., None] * to_bias  # made independent of the bias
     by_bias = to_bias / divisor(total)[..., None]
     by_gain = torch.where(varies[..., None], apart, 0.0)
     by_gain = by_gain / torch.where(varies, variance, 1.0)[..., None]

@@ -33,7 +33,7 @@ class Ended(NamedTuple):
     """The end state of the pairs, without gradients."""
 
     masks: tuple[Tensor | None, Tensor | None]
-    """Of moving and fixed, (N or 1, 1, H or h, W or w)."""
+    """The masks of moving and fixed, (N or 1, 1, H or h, W or w)."""
     good: Tensor
     """(N,), bool: pairs that have a gradient."""
     sharp: Tensor
@@ -49,7 +49,7 @@ class Implicit(torch.autograd.Function):
     def forward(
         ctx: Any, moving: Tensor, fixed: Tensor, ended: Ended, *answer: Tensor
     ) -> tuple[Tensor, ...]:
-        """The answer (an Answer's tensors) as it came; moving (N, C, H, W), fixed (N, C, h, w)."""
+        """Returns `answer`, an Answer's tensors; moving (N, C, H, W), fixed (N, C, h, w)."""
         ctx.save_for_backward(moving, fixed, answer[0])
         ctx.ended = ended
         return tuple(tensor.clone() for tensor in answer)
@@ -67,7 +67,7 @@ class Implicit(torch.autograd.Function):
 
 
 class FirstOrder(torch.autograd.Function):
-    """A gradient without a derivative; differentiating it raises an error."""
+    """A gradient that cannot be differentiated: the attempt raises an error."""
 
     @staticmethod
     def forward(ctx: Any, value: Tensor, moving: Tensor, fixed: Tensor) -> Tensor:
@@ -76,7 +76,7 @@ class FirstOrder(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Any:  # pyright: ignore
-        """An error."""
+        """Raises the error."""
         raise RuntimeError("align: gradients of the first order only")
 
 
@@ -121,7 +121,7 @@ def _backward(
             torch.autograd.grad(column.sum(), numbers, retain_graph=True)[0]
             for column in found.rhs.unbind(-1)
         ]
-        slope = torch.stack(rows, 1)  # (N, K, K): of rhs[k] by numbers[m]
+        slope = torch.stack(rows, 1)  # (N, K, K): d rhs[k] / d numbers[m]
         answer = (normalised(torch.linalg.inv(to_source)), *pyr.in_units(found.gain, found.bias))
         total: Any = sum((a * grad).sum() for a, grad in zip(answer, grads, strict=True))
         (to_numbers,) = torch.autograd.grad(total, numbers, retain_graph=True)
@@ -132,5 +132,5 @@ def _backward(
 
 
 def normalised(matrix: Tensor) -> Tensor:
-    """(N, 3, 3) with a last entry of 1."""
+    """Matrices (N, 3, 3), scaled to a last entry of 1."""
     return matrix / matrix[:, 2:, 2:]

@@ -24,7 +24,7 @@ class Model(NamedTuple):
     generators: Tensor
     """(K, 3, 3)."""
     degree: int
-    """Of x, and of y, in products of two steps: the moments needed."""
+    """The degree in x, and in y, of products of two steps: the moments needed."""
     quadratic: Tensor
     """(3 D, K K), D = (degree + 1)^2: moments of gx gx, gx gy and gy gy to J^T J."""
     linear: Tensor
@@ -32,7 +32,7 @@ class Model(NamedTuple):
 
     @property
     def is_projective(self) -> bool:
-        """Whether matrices have a last row of their own."""
+        """Whether the last row of matrices is not always (0, 0, 1)."""
         return bool(self.generators[:, 2].any())
 
 
@@ -81,7 +81,7 @@ def model_named(name: str, device: torch.device) -> Model:
 
 
 def _field(generator: Tensor) -> tuple[Polynomial, Polynomial]:
-    """How far I + generator moves (x, y), to first order: its rows, less (x, y) times the last."""
+    """How far I + generator moves (x, y), to first order: its rows minus (x, y) times the last."""
     x, y, last = generator.tolist()
     exponents = ((1, 0), (0, 1), (0, 0))
     fields: list[Polynomial] = []
@@ -95,7 +95,7 @@ def _field(generator: Tensor) -> tuple[Polynomial, Polynomial]:
 
 
 def half_side(size: tuple[int, int]) -> float:
-    """Pixels to one unit of a step's coordinates, for a fixed image of `size` (H, W)."""
+    """Pixels per unit of a step's coordinates, for a fixed image of `size` (H, W)."""
     return max(size) / 2
 
 

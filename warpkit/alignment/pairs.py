@@ -130,7 +130,7 @@ def align(
 
 
 def _aligned(moving: Tensor, fixed: Tensor, *given: Any) -> Alignment:
-    """moving (..., C, H, W) on fixed (..., C, h, w)."""
+    """Aligns moving (..., C, H, W) with fixed (..., C, h, w)."""
     call = arguments.checked(moving, fixed, *given)
     with torch.no_grad():
         found = _in_chunks(call)
@@ -153,7 +153,7 @@ def _aligned(moving: Tensor, fixed: Tensor, *given: Any) -> Alignment:
 
 
 def _in_chunks(call: Arguments) -> Found:
-    """As many pairs at once as is fastest."""
+    """Aligns as many pairs at once as is fastest."""
     pairs, count = call.pairs, len(call.pairs.moving)
     values = max(pairs.moving[0].numel(), pairs.fixed[0].numel()) if count else 1
     at_once = max(AT_ONCE.get(pairs.moving.device.type, AT_ONCE["cuda"]) // values, 1)
@@ -163,10 +163,10 @@ def _in_chunks(call: Arguments) -> Found:
 
 
 def _chunk(call: Arguments, index: Tensor) -> Found:
-    """The pairs of an index (M,)."""
+    """Aligns the pairs of an index (M,)."""
     options = call.options
     pyr = pyramid.build(call.pairs.take(index), options.loss, options.levels)
-    if call.searches and len(index):  # MKL transforms no empty batch
+    if call.searches and len(index):  # MKL rejects the transform of an empty batch
         found = coarse_to_fine.from_search(pyr, options)
     elif call.to_source is not None:
         found = coarse_to_fine.from_starts(pyr, call.to_source[index], options)

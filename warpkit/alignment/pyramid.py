@@ -27,10 +27,10 @@ with the smoothing, shifts of noisy photographs are as exact as with Lanczos, at
 64."""
 
 COARSEST = 16
-"""Pixels of the shortest side at the coarsest level, at least."""
+"""The least number of pixels of the shortest side at the coarsest level."""
 
 CONSTANT = 1e-5
-"""Relative to the largest magnitude: smaller deviations are rounding, and the image constant."""
+"""An image counts as constant if its deviation, relative to its largest magnitude, is smaller."""
 
 
 class Pairs(NamedTuple):
@@ -53,7 +53,7 @@ class Pairs(NamedTuple):
 
 
 class Units(NamedTuple):
-    """Means (N, C) and deviations (N, 1) that images are standardised by."""
+    """The means (N, C) and deviations (N, 1) by which images are standardised."""
 
     fixed_mean: Tensor
     fixed_deviation: Tensor
@@ -66,7 +66,7 @@ class Pyramid(NamedTuple):
 
     levels: list[Level]
     bad: Tensor
-    """(N,), bool: pairs of which an image has no contrast, no pixel, or a visible NaN."""
+    """(N,), bool: pairs with an image that has no contrast, no visible pixel, or a visible NaN."""
     fixed: Tensor
     """(N, C, h, w), standardised but not smoothed."""
     moving: Tensor
@@ -87,21 +87,21 @@ class Pyramid(NamedTuple):
         """The images themselves of an index (M,), with the weights of the finest level."""
         finest, weight = self.levels[0].moving[:, -1:], self.levels[0].weight
         fixed, moving = self.fixed, self.moving
-        if len(index) < len(self.bad):  # each pair is there once at most
+        if len(index) < len(self.bad):  # the index has no pair twice
             fixed, moving, finest, weight = (
                 part[index] for part in (fixed, moving, finest, weight)
             )
         return Level(torch.cat((moving, finest), 1), fixed, *_slopes(fixed), weight)
 
     def in_units(self, gain: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
-        """Gain and bias (N, C) of the images as they came, from those of standardised ones."""
+        """Gain and bias (N, C) of the original images, from those of standardised ones."""
         units = self.units
         gain = gain * units.fixed_deviation / units.moving_deviation
         return gain, units.fixed_mean + bias * units.fixed_deviation - gain * units.moving_mean
 
 
 def most_levels(*sizes: tuple[int, int], smallest: int = COARSEST) -> int:
-    """How often images of these sizes can be halved, plus one, `smallest` pixels a side left."""
+    """The most levels for images of these sizes, of at least `smallest` pixels a side."""
     return max((min(map(min, sizes)) // smallest).bit_length(), 1)
 
 
@@ -140,7 +140,7 @@ def to_level(number: int, device: torch.device) -> Tensor:
 
 
 def halved(image: Tensor) -> Tensor:
-    """(..., H, W) at half its size, by triangles two pixels to each side."""
+    """Images (..., H, W) at half their size, by triangular weights two pixels to each side."""
     height, width = image.shape[-2] // 2, image.shape[-1] // 2
     whole = image[..., : 2 * height, : 2 * width]
     return resize(whole, (height, width), interpolation="bilinear")
@@ -180,7 +180,7 @@ def _slopes(image: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def smoothed(image: Tensor) -> Tensor:
-    """(N, C, h, w) under a Gaussian of SIGMA, its edges repeated."""
+    """Images (N, C, h, w), smoothed by a Gaussian of SIGMA, with repeated edges."""
     weights = _gaussian()
     reach = len(weights) - 1
     for axis, edges in ((-1, (reach, reach, 0, 0)), (-2, (0, 0, reach, reach))):
@@ -205,7 +205,7 @@ def _level_weights(image: Tensor, mask: Tensor | None) -> Tensor:
 
 
 def _standardised(image: Tensor, mask: Tensor | None, mean: Tensor, deviation: Tensor) -> Tensor:
-    """(N, C, H, W) less its mean, over its deviation; 0 where the mask is."""
+    """Images (N, C, H, W) minus their mean, over their deviation; 0 where the mask is 0."""
     found = (image - mean) / deviation
     return found if mask is None else torch.where(mask > 0, found, 0.0)
 
@@ -215,7 +215,7 @@ def _standard(
 ) -> tuple[Tensor, Tensor | None, tuple[Tensor, Tensor], Tensor]:
     """Image (N, C, H, W) without NaN, its mask, its mean and deviation, and which are bad (N,).
 
-    mask (N or 1, 1, H, W) afterwards, 0 where a value is no number, None where all count; mean
+    The returned mask (N or 1, 1, H, W) is 0 where a value is NaN, or None if all pixels count; mean
     (N, C, 1, 1); deviation (N, 1, 1, 1), 1 for a constant image.
     """
     good = image.detach().isfinite().all(1, keepdim=True)

@@ -24,26 +24,29 @@ TUKEY = 4.685
 """Standard deviations at which Tukey's weight is 0: 95 % efficient under normal noise."""
 
 HALF = 1.54764
-"""Standard deviations of normal noise at which Tukey's function must end for a mean of 1 / 2."""
+"""The limit of Tukey's function, in standard deviations, at which normal noise has a mean of 1/2.
+"""
 
 DEVIATIONS = 1.4826
-"""Median absolute deviations of normal noise that are a standard deviation."""
+"""The ratio of standard deviation to median absolute deviation under normal noise."""
 
 FIRST_LIMIT = 3.0
-"""Deviations of an image beyond which its values make no first gain."""
+"""Values farther from an image's mean, in standard deviations, do not count for the first gain."""
 
 LEAST_DEVIATION = 1e-3
-"""Of images of deviation 1: below it all residuals would be outliers of each other."""
+"""The least deviation of residuals, for images of deviation 1: with a smaller one, all residuals
+would be outliers of each other."""
 
 SAMPLES = 8192
-"""Pixels that the medians of the start are taken of, about."""
+"""The approximate number of pixels from which the first medians are computed."""
 
 ROUNDS = 5
 """Iterations of gain, bias and deviation. Only at the end: far from the solution, more than one
 iteration lets the gain adapt to independently moving objects."""
 
 LONGEST = 0.7
-"""No step changes the deviation's logarithm by more: beyond, the curve is no line."""
+"""The largest step of the deviation's logarithm: a longer one would leave the range in which the
+curve is nearly a line."""
 
 SumsOf = Callable[[Tensor], Tensor]
 """The sums (N, C, 6) of both images under weights (N, 1, h, w)."""
@@ -71,7 +74,7 @@ class Images(NamedTuple):
     """(N, 1, h, w)."""
 
     def residual(self, gain: Tensor, bias: Tensor) -> Tensor:
-        """(N, C, h, w) at gain and bias (N, C)."""
+        """The residuals (N, C, h, w) for gain and bias (N, C)."""
         gain, bias = (line[..., None, None] for line in (gain, bias))
         return torch.addcmul(self.fixed - bias, gain, self.warped, value=-1)
 
@@ -81,9 +84,10 @@ def robust_weights(
 ) -> tuple[Tensor, Tensor]:
     """Tukey's weights of the residuals, times weight (N, 1, h, w), and the cost (N,).
 
-    fixed and warped (N, C, h, w), standardised. settled: to the solution, and with its derivatives
-    where gradients are recorded; else from the start alone. The cost is the tau estimate: the
-    squared deviation times the mean of Tukey's function, which bounds what one outlier adds.
+    fixed and warped (N, C, h, w), standardised. settled: iterate to the solution, and add its
+    derivatives if gradients are recorded; otherwise use the first estimate. The cost is the tau
+    estimate: the squared deviation times the mean of Tukey's function, which bounds the effect of
+    one outlier.
     """
     images = Images(fixed, warped, weight)
     with torch.no_grad():
@@ -123,7 +127,7 @@ def _start(images: Images, sums_of: SumsOf) -> Fit:
     ratio = spread_f / spread_w.clamp(min=LEAST_DEVIATION)
 
     def with_deviation(gain: Tensor, bias: Tensor) -> Fit:
-        """Gain and bias (N, C) with the deviation of what they leave."""
+        """Gain and bias (N, C), with the deviation of their residuals."""
         size = images.residual(gain, bias)[some].abs().mean(1, keepdim=True)
         median = torch.where(visible, size, torch.nan).flatten(1).nanmedian(-1).values
         deviation = DEVIATIONS * torch.where(median.isnan(), 1.0, median)
@@ -151,9 +155,9 @@ def _round(images: Images, found: Fit, sums_of: SumsOf) -> Fit:
 
 
 def _with_derivatives(images: Images, found: Fit, sums_of: SumsOf) -> Fit:
-    """The same values, with the derivatives of the solution to both images.
+    """The same values, with the derivatives of the solution with respect to both images.
 
-    A Newton step from the solution moves nothing, and depends on the images as the solution does.
+    A Newton step from the solution is 0, but its derivatives are those of the solution.
     """
     channels = found.gain.shape[1]
     flat = torch.cat((found.gain, found.bias, found.deviation[:, None]), 1).double()
@@ -187,7 +191,7 @@ def _with_derivatives(images: Images, found: Fit, sums_of: SumsOf) -> Fit:
 
 
 def _fitted(sums: Tensor, like: Tensor) -> tuple[Tensor, Tensor]:
-    """Gain and bias (N, C) by sums (N, C, 6), in the type of `like`."""
+    """Gain and bias (N, C) from sums (N, C, 6), in the type of `like`."""
     gain, bias = fit(sums, "robust")
     return gain.to(like.dtype), bias.to(like.dtype)
 

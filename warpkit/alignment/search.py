@@ -17,14 +17,15 @@ from warpkit.engine.sampling.maps import to_3x3
 from warpkit.warp import warp_affine
 
 LEAST_SHARE, FULL_SHARE = 0.2, 0.6
-"""Overlap as a share of the smaller image: shifts with less are skipped; those with less than the
-second count less, because a small overlap correlates by chance."""
+"""Overlaps, as parts of the smaller image: shifts with less than the first are skipped; those with
+less than the second get a lower score, because a small overlap may correlate by chance."""
 
 ROOM = 1.5
-"""Sides of the turned moving image's frame to the longest side of both images."""
+"""The side of the frame for the rotated moving image, relative to the longest side of both images.
+"""
 
 TINY = 1e-6
-"""Variances below it, of images of variance 1, have no correlation."""
+"""Smaller variances, of images of variance 1, count as 0: there is no correlation."""
 
 AT_ONCE = 1 << 22
 """Numbers of a Fourier transform computed in one call."""
@@ -49,9 +50,7 @@ def sweep_for(model: str, far: bool) -> Sweep:
 
 
 def starts(level: Level, sweep: Sweep, count: int) -> tuple[Tensor, Tensor]:
-    """The `count` best starts of N pairs: to_source (N, count, 3, 3) and how good they are (N,
-    count).
-    """
+    """The `count` best starts of N pairs: to_source (N, count, 3, 3) and scores (N, count)."""
     turns, scales = sweep
     device = level.fixed.device
     linear = torch.stack([_linear(turn, scale, device) for turn in turns for scale in scales])
@@ -88,7 +87,7 @@ def starts(level: Level, sweep: Sweep, count: int) -> tuple[Tensor, Tensor]:
 
 
 def _fast_length(count: int) -> int:
-    """The next product of 2, 3 and 5, which a Fourier transform is fast for."""
+    """The next product of powers of 2, 3 and 5, for which Fourier transforms are fast."""
     rest = count
     for prime in (2, 3, 5):
         while rest % prime == 0:
@@ -97,15 +96,15 @@ def _fast_length(count: int) -> int:
 
 
 def _linear(turn: float, scale: float, device: torch.device) -> Tensor:
-    """From offsets in a picture that is turned and scaled to those in the moving image."""
+    """The matrix from offsets in the rotated and scaled image to offsets in the moving image."""
     c, s = math.cos(math.radians(turn)) / scale, math.sin(math.radians(turn)) / scale
     return torch.tensor([[c, -s], [s, c]], dtype=torch.float64, device=device)
 
 
 def _spectra(image: Tensor, weight: Tensor, fft: tuple[int, int]) -> tuple[Tensor, ...]:
-    """Spectra of the weight (..., 1, h, w) and of it times image (..., C, h, w) and its square.
+    """Spectra of the weight (..., 1, h, w), and of it times image (..., C, h, w) and its square.
 
-    The sum over the channels stands for the square, which is needed in sums alone.
+    Squares are summed over the channels, because only their sum is needed.
     """
     weighted = image * weight
     squares = (weighted * image).sum(-3, keepdim=True)

@@ -13,15 +13,15 @@ from warpkit.alignment.sums import SINGULAR
 from warpkit.engine.backends import select_descent
 
 FIRST_DAMPING, LEAST_DAMPING, MOST_DAMPING = 1e-3, 1e-7, 1e2
-"""Shares of the Hessian's diagonal that are added to it: at first; as steps succeed; and where no
-step is left that does."""
+"""The part of the Hessian's diagonal that is added to it: at first; the least, after successful
+steps; and the most, after which a pair stops."""
 
 SMALL = 0.1
-"""Pixels: a step that moves no corner farther is accepted without its cost. Near the optimum, costs
-differ by less than the change of the overlap."""
+"""A step that moves no corner by more pixels is accepted whatever its cost. Near the optimum, costs
+differ by less than the change of the overlap causes."""
 
 LONGEST = 0.15
-"""Of the longest side: no step moves a corner farther."""
+"""The longest motion of a corner in one step, as a part of the longest side."""
 
 LEAST_OVERLAP = 0.5
 """A step that leaves less overlap is rejected: the cost is a mean, low even over a tiny overlap."""
@@ -61,11 +61,11 @@ class _State(NamedTuple):
     trial: Tensor
     """(M, 3, 3)."""
     motion: Tensor
-    """(M,): of the corners, by the trial's step."""
+    """(M,): how far the trial's step moves the corners."""
     damping: Tensor
     """(M,)."""
     pair: Tensor
-    """(M,): which of the level's pairs."""
+    """(M,): the index of the pair in the level."""
 
     def take(self, index: Tensor) -> _State:
         """The pairs of an index (K,)."""
@@ -171,5 +171,5 @@ def _judged(state: _State, found: Equations, accepted: Tensor) -> _State:
 
 
 def of_pairs(taken: Tensor, new: Tensor, old: Tensor) -> Tensor:
-    """new where taken (M,), bool, else old; both (M, ...)."""
+    """`new` where taken (M,) is true, otherwise `old`; both (M, ...)."""
     return torch.where(taken.reshape(-1, *(1,) * (new.ndim - 1)), new, old)

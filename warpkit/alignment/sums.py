@@ -1,4 +1,4 @@
-"""Sums over the overlap, and what follows: gain and bias, correlation, mean square."""
+"""Sums over the overlap, and what follows from them: gain and bias, correlation, mean square."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import torch
 from torch import Tensor
 
 SINGULAR = 1e-9
-"""A share of the variance that is rounding: such an image is constant."""
+"""A smaller variance, of images of variance 1, is rounding: the image is constant."""
 
 
 def first_sums(fixed: Tensor, warped: Tensor, weight: Tensor) -> Tensor:
-    """Of fixed and warped (N, C, h, w), times weight (N, 1, h, w): (N, C, 6), float64.
+    """The sums of 1, W, F, W W, F F and W F, times the weight: (N, C, 6), float64.
 
-    1, W, F, W W, F F, W F.
+    F and W are fixed and warped (N, C, h, w); weight (N, 1, h, w).
     """
     by_w, by_f = weight * warped, weight * fixed
     maps = (weight.expand_as(fixed), by_w, by_f, by_w * warped, by_f * fixed, by_w * fixed)
@@ -20,12 +20,12 @@ def first_sums(fixed: Tensor, warped: Tensor, weight: Tensor) -> Tensor:
 
 
 def divisor(value: Tensor) -> Tensor:
-    """What may be divided by: 1 for anything that is not positive."""
+    """The value as a divisor: 1 if it is not positive."""
     return torch.where(value > 0, value, 1.0)
 
 
 def fit(sums: Tensor, loss: str) -> tuple[Tensor, Tensor]:
-    """Gain and bias (N, C) that bring W nearest to F, by sums (N, C, 6); 0 if W is constant."""
+    """The gain and bias (N, C) that fit W to F, from sums (N, C, 6); gain 0 if W is constant."""
     total, w, f, ww, _, wf = sums.unbind(-1)
     if loss == "ssd":
         return torch.ones_like(w), torch.zeros_like(w)
@@ -36,7 +36,7 @@ def fit(sums: Tensor, loss: str) -> tuple[Tensor, Tensor]:
 
 
 def score(sums: Tensor) -> Tensor:
-    """The correlation of each channel, by sums (N, C, 6), as one mean (N,)."""
+    """The mean correlation of the channels, (N,), from sums (N, C, 6)."""
     total, w, f, ww, ff, wf = sums.unbind(-1)
     total = divisor(total)
     w, f = w / total, f / total
@@ -49,7 +49,7 @@ def score(sums: Tensor) -> Tensor:
 
 
 def squares(sums: Tensor, loss: str) -> Tensor:
-    """The mean square of the residuals (N,), by sums (N, C, 6)."""
+    """The mean square of the residuals, (N,), from sums (N, C, 6)."""
     gain, bias = fit(sums, loss)
     total, w, f, ww, ff, wf = sums.unbind(-1)
     square = ff - 2 * bias * f - 2 * gain * wf + gain * gain * ww + 2 * gain * bias * w

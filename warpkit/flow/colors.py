@@ -48,19 +48,19 @@ def to_image(flow: FlowLike) -> Tensor:
     part = (place - first)[..., None]
     colour = (1 - part) * (wheel[first] / 255) + part * (wheel[(first + 1) % len(wheel)] / 255)
     image = 1 - _lengths(field)[..., None] * (1 - colour)
-    # the longest may be longer than 1 by its last bit
+    # rounding may make the longest length exceed 1 by its last bit
     image = torch.where(known[..., None], image.clamp(0, 1), 0.0)
     return image.movedim(-1, -3).to(dtype)
 
 
 def _lengths(field: Tensor) -> Tensor:
-    """Of a field (..., h, w, 2), with torchvision's roundings."""
+    """The lengths (..., h, w) of a field's offsets (..., h, w, 2), rounded as in torchvision."""
     return field.square().sum(-1).sqrt()
 
 
 @cache
 def _wheel() -> tuple[tuple[int, ...], ...]:
-    """Its 55 colours, RGB in 0 ... 255."""
+    """The wheel's 55 colours, RGB in 0 ... 255."""
     colours = []
     for n, (steps, full, changing) in enumerate(STRETCHES):
         for k in range(steps):

@@ -24,7 +24,7 @@ BETWEEN_PIXELS = SamplingRule("bilinear", "replicate", "exact")
 """How a flow continues beyond its pixels."""
 
 MOST_STEPS = 60
-"""For `integrate`: 2^-60 of a velocity is below the last bit of a pixel's position."""
+"""The most steps of `integrate`: 2^-60 of a velocity is below the last bit of a position."""
 
 
 @batched(matrix=2)

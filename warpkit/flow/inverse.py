@@ -20,9 +20,10 @@ from warpkit.geometry.arguments import as_points
 from warpkit.types import FlowLike, PointsLike
 
 FIXED_POINT_STEPS, STEPS, BLIND_STEPS = 5, 60, 20
-"""Steps of u = q - flow(u), which halve the error of a field of slopes up to 1/2, then Newton
-steps. A smooth field takes 3 or 4 of these. If values cannot be read, in a transform or a graph,
-the last number of steps is made: each is 100 operations of the graph."""
+"""Steps of u = q - flow(u), which at least halve the error if the field's slopes are at most 1/2;
+then the most Newton steps, of which a smooth field takes 3 or 4. If values cannot be read, as in a
+transform or a graph, exactly the last number of steps is made: each is 100 operations of a graph.
+"""
 
 TIGHT, LOOSE = 1e-12, 1e-6
 """Residuals in pixels: no further step, and converged."""
@@ -119,7 +120,7 @@ class Cell(NamedTuple):
     vy: Tensor
 
     def determinant(self) -> Tensor:
-        """Of p + flow(p)."""
+        """The determinant of p + flow(p), (..., N)."""
         return (1 + self.ux) * (1 + self.vy) - self.uy * self.vx
 
 
@@ -144,7 +145,7 @@ def _at(field: Tensor, points: Tensor) -> Cell:
 
 
 def _axis(position: Tensor, length: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """The share of the second pixel, whether inside, and both pixels, for positions (..., N)."""
+    """For positions (..., N): the second pixel's weight, whether it is inside, and both pixels."""
     inside = (position >= 0) & (position <= length - 1)
     near = held(torch.where(position.isnan(), 0.0, position), 0, length - 1)
     first = near.detach().floor().clamp(max=max(length - 2, 0))
@@ -183,7 +184,7 @@ def _solve(field: Tensor, targets: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _newton_steps(field: Tensor, targets: Tensor, places: Tensor, steady: Tensor) -> Tensor:
-    """Newton steps from the solution, (..., N, 2), which have its derivatives; 0 where unsteady.
+    """Newton steps from the solution, (..., N, 2), with its derivatives; 0 where not steady.
 
     field (..., h, w, 2); targets and places (..., N, 2); steady (..., N).
     """
@@ -244,11 +245,11 @@ def _iterate(field: Tensor, targets: Tensor, side: Tensor) -> tuple[Tensor, Tens
 
 
 def _first_places(field: Tensor, targets: Tensor) -> Tensor:
-    """Starting points, (..., N, 2): for each target a pixel that lands near it.
+    """Starting points, (..., N, 2): for each target, a pixel that lands near it.
 
-    field (..., h, w, 2); targets (..., N, 2). Pixels are looked up by where they land, in boxes of
-    1, 2, 4 ... pixels, smallest first. From the target itself, Newton steps would not reach the
-    other side of a rotated, mirrored or folded field.
+    field (..., h, w, 2); targets (..., N, 2). Pixels are sorted by where they land into boxes of 1,
+    2, 4 ... pixels, and the smallest box with a pixel is used. From the target itself, Newton steps
+    would not reach the other side of a rotated, mirrored or folded field.
     """
     height, width = field.shape[-3:-1]
     grid = pixel_points((height, width), field.dtype, field.device)
@@ -278,11 +279,11 @@ def _box_numbers(points: Tensor, side: int, columns: int, rows: int) -> Tensor:
 
 
 def _determinants(field: Tensor) -> Tensor:
-    """Of p + flow(p) at the corners of each piece of field (..., h, w, 2): (..., m, n, corners).
+    """The determinants of p + flow(p) at the corners of each piece of field (..., h, w, 2).
 
-    A piece lies between four pixels, where the determinant is linear along both axes: it folds if
-    that of a corner is not positive. For one row or column it lies between two pixels, and for one
-    pixel it is 1.
+    Returns (..., m, n, corners). A piece lies between four pixels; inside it, the determinant is
+    linear along both axes, so the piece folds if a corner's determinant is not positive. In one row
+    or column a piece lies between two pixels; for one pixel the determinant is 1.
     """
     height, width = field.shape[-3:-1]
     points = field + pixel_points((height, width), field.dtype, field.device)
@@ -305,7 +306,7 @@ def _determinants(field: Tensor) -> Tensor:
 def _is_under(pieces: Tensor, field: Tensor, targets: Tensor) -> Tensor:
     """Whether a marked piece (..., m, n) of field (..., h, w, 2) covers targets (..., N, 2).
 
-    Returns (..., N). A piece's bounding box stands for the piece.
+    Returns (..., N). The piece's bounding box is used instead of the piece.
     """
     height, width = field.shape[-3:-1]
     points = field + pixel_points((height, width), field.dtype, field.device)

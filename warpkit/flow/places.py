@@ -41,14 +41,14 @@ class Places(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, flow: Tensor) -> Tensor:
-        """In reused memory."""
+        """Adds in reused memory."""
         ctx.dtype, grid = flow.dtype, _grid(flow)
         out = empty(flow.shape, grid.dtype)
         return out.copy_(flow).add_(grid)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> Any:
-        """The same for every offset."""
+        """Passes the gradient on, in the flow's type."""
         return grads[0].to(ctx.dtype)
 
 
@@ -57,7 +57,7 @@ class Stacked(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, image: Tensor, planes: Tensor) -> Tensor:
-        """In reused memory; tensors as in `stacked`."""
+        """Copies to reused memory; tensors as in `stacked`."""
         batch = broadcast_shapes(image.shape[:-3], planes.shape[:-3])
         ctx.shapes = image.shape, planes.shape
         count = image.shape[-3]

@@ -27,8 +27,8 @@ SPREAD = SamplingRule("bilinear", "constant", "exact")
 WHOLE_PIXELS = SamplingRule("nearest", "constant", "exact")
 
 LEAST = 2.0**-60
-"""A weight below it counts as a hole when dividing: its inverse squared, as in a second
-derivative, is 1e36, which float32 still represents."""
+"""A weight below this counts as a hole in a division: the square of its inverse, which a second
+derivative contains, is 1e36, which float32 can still represent."""
 
 LARGEST_LOGIT = 1e300
 """Twice this is still finite; the difference of infinities is NaN."""
@@ -138,7 +138,7 @@ def _temperature(name: str, value: Any, mode: str, device: torch.device) -> Tens
 
 
 def _weights(name: str, value: Any, mode: str, image: Tensor) -> Tensor:
-    """The weights, (..., 1, H, W); of none, 1 for each pixel of image (..., C, H, W)."""
+    """The weights, (..., 1, H, W); for None, 1 for each pixel of image (..., C, H, W)."""
     shape = (1, *image.shape[-2:])
     if value is None:
         return torch.ones(shape, dtype=compute_dtype(image.dtype), device=image.device)

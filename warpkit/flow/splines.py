@@ -24,13 +24,14 @@ AT_ONCE = 1 << 16
 """Distances that are evaluated together: six arrays of 512 KB, which stay in the cache."""
 
 SMALLEST = 1e-300
-"""Of the logarithms' arguments: what it is multiplied by is 0 there."""
+"""The smallest argument of a logarithm; below it, the logarithm's factor r^2 counts as 0."""
 
 LARGEST = 1e150
-"""Of the system's diagonal: its square is a number."""
+"""The largest value on the system's diagonal: its square is still finite."""
 
 FLAT = 1e-10
-"""Of the larger spread of points: a smaller one across it is a line's, 1e-14 by rounding."""
+"""The part of the points' spread below which a distance counts as 0, to a line or between two
+points. Rounding causes 1e-14."""
 
 
 @batched(control=3)
@@ -179,11 +180,11 @@ def _fit(
 ) -> tuple[Tensor, ...]:
     """The plate: centres in its own units (..., N, 2), coefficients (..., N + 3, 2), middle, unit.
 
-    It is the offset of the map that moves centres to their values, both (..., N, 2), pixels; `at`
-    is the centres' name in errors. smooth (...) is added to the diagonal: all broadcast, and one
-    set of centres has one system for all values. The unit is the centres' spread, so that all
-    entries of the system are near 1; a change of unit adds a square of r to the kernel, which
-    coefficients without moments of order 0 and 1 turn into an affine map.
+    The plate is the offset of the map that moves centres to their values, both (..., N, 2), pixels;
+    `at` is the centres' name in errors. smooth (...) is added to the diagonal. All broadcast, and
+    one set of centres has one system for all values. The unit is the centres' spread, so that all
+    entries of the system are near 1. Another unit adds a multiple of r^2 to the kernel; since the
+    coefficients have no moments of order 0 and 1, that amounts to an affine map.
     """
     with torch.no_grad():
         middle = centres.mean(-2, keepdim=True)
@@ -231,7 +232,7 @@ def _for_all(matrix: Tensor, right: Tensor, function: Callable[[Tensor, Tensor],
 
 
 def _on_a_line(sites: Tensor) -> Tensor:
-    """Whether points (..., N, 2) of spread 1 lie on one line, or in one place."""
+    """Whether points (..., N, 2) of spread 1 lie on one line, or coincide."""
     x, y = sites.unbind(-1)
     a, b, c = (x * x).sum(-1), (x * y).sum(-1), (y * y).sum(-1)
     # the smaller moment by the determinant, from the rows' distances to the line; the larger
@@ -259,8 +260,8 @@ def _kernel(points: Tensor, sites: Tensor) -> Tensor:
     (x, y), (u, v) = points.unbind(-1), sites.unbind(-1)
     x, y = x[..., :, None] - u[..., None, :], y[..., :, None] - v[..., None, :]
     square = torch.addcmul(x * x, y, y)
-    # at r = 0 value and slope are 0, but the logarithm is infinite; not by a clamp, whose bound is
-    # 0 in an ONNX graph's float32
+    # at r = 0 the value and the slope are 0, but the logarithm is infinite; a clamp would not help,
+    # because its bound becomes 0 in an ONNX graph's float32
     return square * (torch.where(square > SMALLEST, square, 1.0).log() / 2)
 
 
@@ -294,7 +295,7 @@ class PlateAgain(torch.autograd.Function):
         """Differentiates the recomputed plate; differentiable if needed."""
         twice, wanted = torch.is_grad_enabled(), ctx.needs_input_grad
         with torch.enable_grad():
-            # views: the coefficients depend on the sites, whose gradient ends here
+            # views, because the coefficients depend on the sites: the gradient must end here
             inputs = [
                 t.view_as(t) if twice else t.detach().requires_grad_(want)
                 for t, want in zip(ctx.saved_tensors, wanted, strict=True)
