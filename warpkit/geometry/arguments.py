@@ -25,7 +25,7 @@ def as_matrix(
 
 
 def as_points(name: str, value: Any, device: torch.device | None) -> tuple[Tensor, bool]:
-    """Points (..., N, 2); whether they were one, (2,)."""
+    """Points (..., N, 2), and whether a single point, (2,), was given."""
     points = floats(name, "points", value, device)
     checks.check_last(name, "points", points, 2)
     single = points.ndim == 1
@@ -39,12 +39,12 @@ def floats(
     device: torch.device | None,
     read: Callable[..., Tensor] = checks.as_float,
 ) -> Tensor:
-    """A tensor on the device of the others; numbers in float64, the type of the computation."""
+    """A floating tensor on `device`; numbers become float64, the type of the computation."""
     tensor = read(name, argument, value, device, torch.float64)
     checks.check_device(name, argument, tensor, device or tensor.device, "the first tensor")
     return tensor
 
 
 def as_result(matrix: Tensor, dtype: torch.dtype) -> Tensor:
-    """In the caller's type, and without confusing negative zeros."""
+    """The matrix in the caller's type, with negative zeros, which confuse, replaced by 0."""
     return (matrix + 0.0).to(dtype)

@@ -30,7 +30,7 @@ KINDS = {
     TURNED: "finite (cx, cy, w, h, angle) with w > 0 and h > 0",
     QUAD: "finite convex quads, four corners (x, y) clockwise from the box's own top left",
 }
-"""What boxes of each kind must be."""
+"""The requirement for boxes of each kind, as errors state it."""
 
 
 def _rule(shapes: Shapes, options: Mapping[str, Any]) -> Layout:
@@ -122,9 +122,9 @@ def box_to_matrix(
 
 
 def check_boxes(function: str, boxes: Tensor) -> Tensor:
-    """Which boxes (..., 4), (..., 5) or (..., 4, 2) are invalid, (...), or an error.
+    """Which boxes (..., 4), (..., 5) or (..., 4, 2) are invalid, (...).
 
-    It is raised if values can be read; for a quad it gives the reason.
+    If values can be read, an invalid box raises an error, which for a quad gives the reason.
     """
     values = boxes.detach()
     kind = kind_of_boxes(values.shape)
@@ -154,9 +154,9 @@ def check_boxes(function: str, boxes: Tensor) -> Tensor:
 
 
 def read_boxes(function: str, value: Any) -> Any:
-    """The numbers of torchvision's boxes, which have a format; anything else unchanged.
+    """Converts torchvision's boxes of any format to numbers; returns anything else unchanged.
 
-    (N, 4) corners; of rotated formats (N, 5), the centre first, or (N, 4, 2).
+    (N, 4), two corners; for rotated formats (N, 5), the centre first, or (N, 4, 2).
     """
     if type(value).__name__ != "BoundingBoxes":  # by name, since torchvision may be absent
         return value
@@ -165,7 +165,7 @@ def read_boxes(function: str, value: Any) -> Any:
         return tensor
     if form == "XYXYXYXY":
         return tensor.unflatten(-1, (4, 2))
-    if form == "XYWHR":  # its own top left corner, after the rotation
+    if form == "XYWHR":  # x and y are the box's own top left corner, after the rotation
         x, y, width, height, angle = tensor.double().unbind(-1)
         cos, sin = cos_sin(angle)
         x = x + (width * cos + height * sin) / 2
@@ -176,7 +176,7 @@ def read_boxes(function: str, value: Any) -> Any:
 
 
 def as_corners(function: str, value: Any) -> Any:
-    """The corners of torchvision's boxes, which have a format; anything else unchanged."""
+    """Converts torchvision's boxes of any format to corners; returns anything else unchanged."""
     if type(value).__name__ != "BoundingBoxes":  # by name, since torchvision may be absent
         return value
     if value.format.name not in ("XYXY", "XYWH", "CXCYWH"):

@@ -19,18 +19,18 @@ from warpkit.engine.sampling.maps import matrix_of
 from warpkit.engine.sampling.reference import with_gradient_of
 
 ROUNDING = 16
-"""Of coordinates, in units of a type's eps, below which what is left of points is nothing: one for
-each point, its centre, and what is taken away along the line, with room to spare."""
+"""Distances below this many eps of the coordinates' type count as 0. Rounding takes about one eps
+each for the point, the centre and the part along a line; the rest is a margin."""
 
 NEWTON_STEPS = 2
 """Newton steps from the constant solution: k steps have its derivatives up to order 2^k - 1."""
 
 
 def affine(src: Tensor, dst: Tensor, weights: Tensor) -> Tensor:
-    """The matrix (..., 2, 3) of the least weighted squared distances."""
+    """The affine matrix (..., 2, 3) with the least weighted squared distances."""
     (x, y), (u, v), source, target = _centred(src, dst, weights)
-    # Gram-Schmidt, which keeps the digits that products of x and y would lose; first the axis that
-    # reaches farther, so that the other is at right angles to it with a factor of at most about 1
+    # Gram-Schmidt keeps the digits that products of x and y would lose. It starts with the axis of
+    # larger spread, so that the factor that makes the other axis orthogonal is at most about 1.
     swap = (_mean(weights, x * x) < _mean(weights, y * y)).detach()
     first, second = torch.where(swap, y, x), torch.where(swap, x, y)
     length = _mean(weights, first * first)
@@ -83,7 +83,7 @@ def perspective(src: Tensor, dst: Tensor, weights: Tensor) -> tuple[Tensor, Tens
 
 
 def on_a_line(points: Tensor, weights: Tensor, dtype: torch.dtype) -> Tensor:
-    """Whether the points that count lie on one line, or are fewer than three, (...)."""
+    """Whether the points with weight lie on one line, or are fewer than three, (...)."""
     points, weights = points.detach(), weights.detach()
     x, y = _axes(points)
     x, y = x - _mean(weights, x), y - _mean(weights, y)
@@ -94,7 +94,7 @@ def on_a_line(points: Tensor, weights: Tensor, dtype: torch.dtype) -> Tensor:
 
 
 def at_one_place(points: Tensor, weights: Tensor, dtype: torch.dtype) -> Tensor:
-    """Whether fewer than two of the points that count are apart, (...)."""
+    """Whether all points with weight coincide, (...)."""
     points, weights = points.detach(), weights.detach()
     x, y = _axes(points)
     apart = torch.maximum((x - _mean(weights, x)).abs(), (y - _mean(weights, y)).abs())
@@ -102,7 +102,7 @@ def at_one_place(points: Tensor, weights: Tensor, dtype: torch.dtype) -> Tensor:
 
 
 def no_four_in_general_position(points: Tensor, weights: Tensor, dtype: torch.dtype) -> Tensor:
-    """Whether all points that count lie on one line, or all but one and its copies, (...)."""
+    """Whether all points with weight lie on one line, or all except one and its copies, (...)."""
     points, weights = points.detach(), weights.detach()
     x, y = _axes(points)
     counts = weights > 0
@@ -111,7 +111,7 @@ def no_four_in_general_position(points: Tensor, weights: Tensor, dtype: torch.dt
         at = torch.where(counts, distance, -1.0).argmax(-1, keepdim=True)
         return x.expand(distance.shape).gather(-1, at), y.expand(distance.shape).gather(-1, at)
 
-    # a line through all but one: that one is an end of the longest way, or farthest from it
+    # a line through all points but one: this is an end of the longest distance, or farthest from it
     ax, ay = farthest(torch.hypot(x - _mean(weights, x), y - _mean(weights, y)))
     bx, by = farthest(torch.hypot(x - ax, y - ay))
     cx, cy = farthest(((bx - ax) * (y - ay) - (by - ay) * (x - ax)).abs())
@@ -124,7 +124,7 @@ def no_four_in_general_position(points: Tensor, weights: Tensor, dtype: torch.dt
 
 
 def _exceeds(distance: Tensor, points: Tensor, weights: Tensor, dtype: torch.dtype) -> Tensor:
-    """Whether a distance (..., N) of a point that counts is more than rounding; not if NaN."""
+    """Whether a distance (..., N) of a point with weight exceeds rounding, (...); false for NaN."""
     counts = weights > 0
     reach = torch.where(counts, points.abs().amax(-1), 0.0).amax(-1)
     largest = torch.where(counts, distance.abs(), 0.0).amax(-1)
@@ -134,9 +134,9 @@ def _exceeds(distance: Tensor, points: Tensor, weights: Tensor, dtype: torch.dty
 def _null_vector(equations: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
     """The unit vector h (..., 9) of least h^T A^T W A h, and whether it is the only one, (...).
 
-    equations A (..., m, 9), weights W (..., m, 1). The value is an SVD's; its derivatives are those
-    of the solution of A^T W A h = s h, |h| = 1, which exist wherever the least singular value is a
-    single one, whatever the others do.
+    equations A (..., m, 9), weights W (..., m, 1). The value comes from an SVD. Its derivatives are
+    those of the solution of A^T W A h = s h, |h| = 1, which exist if the least singular value is
+    simple, even if others are equal.
     """
     exports.refuse(
         "perspective_from_points",
@@ -155,7 +155,7 @@ def _null_vector(equations: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
     if is_eager(equations, weights) and not wants_gradient(equations, weights):
         return torch.where(alone[..., None], start, start.new_tensor([1.0] + [0.0] * 8)), alone
     product = equations.mT @ (weights * equations)
-    # an item without a solution still needs a finite gradient: any other matrix will do
+    # an item without a solution still needs a finite gradient, so another matrix replaces its own
     other = torch.diag(torch.arange(9, dtype=product.dtype, device=product.device))
     product = torch.where(alone[..., None, None], product, other)
     eye = torch.eye(9, dtype=product.dtype, device=product.device)
@@ -171,14 +171,14 @@ def _null_vector(equations: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
         lower = torch.nn.functional.pad(-null, (0, 1))[..., None, :]
         step = torch.linalg.solve(torch.cat((upper, lower), dim=-2), residual[..., None])[..., 0]
         null, value = null - step[..., :9], value - step[..., 9]
-    # the SVD's digits: those of the product's solution are lost by the square of its condition
+    # the SVD's value: solving with the product loses digits by the square of the condition number
     return with_gradient_of(start, null), alone
 
 
 def _normalised(points: Tensor, weights: Tensor) -> tuple[list[Tensor], Tensor, Tensor]:
-    """The points about their centre, at a mean distance of sqrt(2); the matrices to them and back.
+    """The points relative to their centre, scaled to a mean distance of sqrt(2) from it.
 
-    points (..., N, 2), pixels; weights (..., N).
+    Also the matrices to these points and back. points (..., N, 2), pixels; weights (..., N).
     """
     x, y = _axes(points)
     centre = [_mean(weights, axis) for axis in (x, y)]
@@ -193,7 +193,7 @@ def _normalised(points: Tensor, weights: Tensor) -> tuple[list[Tensor], Tensor, 
 
 
 def _centred(src: Tensor, dst: Tensor, weights: Tensor) -> tuple[list[Tensor], ...]:
-    """x and y of both lists about their weighted centres, (..., N), and the two centres, (...)."""
+    """x and y of both lists relative to weighted centres, (..., N), and the centres, (...)."""
     lists, centres = [], []
     for points in (src, dst):
         axes = _axes(points)
@@ -209,7 +209,7 @@ def _axes(points: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _mean(weights: Tensor, values: Tensor) -> Tensor:
-    """The weighted mean of values (..., N), (..., 1)."""
+    """The weighted mean, (..., 1), of values (..., N)."""
     return (weights * values).sum(-1, keepdim=True) / weights.sum(-1, keepdim=True)
 
 

@@ -88,9 +88,8 @@ def perspective_from_points(
     Four points are mapped exactly. The points of `dst` may coincide or be collinear; if several
     matrices map them, the result is the one closest to an affine one. More points, or any with
     weights, give the normalised direct linear transform, which minimises the weighted squares of
-    its
-    equations: cv2.findHomography(src, dst, 0) if the points fit exactly (otherwise cv2 refines this
-    result iteratively).
+    its equations: cv2.findHomography(src, dst, 0) if the points fit exactly (otherwise cv2 refines
+    this result iteratively).
 
     Gradients: all orders, to all (to collinear points, as if they stayed on the line); for more
     than four points, up to the third order. Raises ValueError if points of `src` are collinear and
@@ -113,7 +112,7 @@ def perspective_from_points(
     checks.check_values(name, "dst", ~finite, "four finite points")
     whole = quads.carry(src, dst)
     src_lines, dst_lines = _lines(src, dtype), _lines(dst, dtype)
-    several = src_lines.any(0) | dst_lines.all(0)  # matrices, or none
+    several = src_lines.any(0) | dst_lines.all(0)  # several matrices map the points, or none
     if not is_readable(several):
         whole = torch.where(several[..., None, None], torch.nan, whole)
     elif bool(several.any()):
@@ -122,7 +121,7 @@ def perspective_from_points(
 
 
 def _fitted(name: str, src: Tensor, dst: Tensor, weights: Tensor, dtype: torch.dtype) -> Tensor:
-    """The least squares' matrix (..., 3, 3) of points (..., N, 2) with weights (..., N)."""
+    """The least-squares matrix (..., 3, 3) for points (..., N, 2) with weights (..., N)."""
     whole, alone = fits.perspective(src, dst, weights)
     for argument, points in (("src", src), ("dst", dst)):
         bad = fits.no_four_in_general_position(points, weights, dtype)
@@ -137,7 +136,10 @@ def _fitted(name: str, src: Tensor, dst: Tensor, weights: Tensor, dtype: torch.d
 def _carry_lines(
     name: str, src: Tensor, dst: Tensor, whole: Tensor, src_lines: Tensor, several: Tensor
 ) -> Tensor:
-    """`whole` (..., 3, 3), where `several` (...) holds by one of several matrices, or an error."""
+    """`whole` (..., 3, 3), but where `several` (...) is true, one of the matrices that fit.
+
+    Raises an error if none fits.
+    """
     flat, bent = (lines.expand(several.shape) for lines in (src_lines.all(0), src_lines.any(0)))
     wanted = "four points of which no three are on a line, unless those of `dst` are too"
     checks.check_values(name, "src", flat, wanted)
@@ -157,9 +159,9 @@ def _lines(points: Tensor, dtype: torch.dtype) -> Tensor:
 def weighted_pairs(
     name: str, src: Any, dst: Any, weights: Any, minimum: int
 ) -> tuple[Tensor, Tensor, Tensor | None, torch.dtype]:
-    """Checked pairs (..., N, 2), N at least `minimum`, and weights (..., N) or None, in float64.
+    """Validated pairs (..., N, 2), N at least `minimum`; weights (..., N) or None; both in float64.
 
-    Finally the type of the result.
+    Also returns the type of the result.
     """
     given = (src, dst) if weights is None else (src, dst, weights)
     device, dtype = checks.result_kind(*given)

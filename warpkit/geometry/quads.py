@@ -12,7 +12,7 @@ from torch import Tensor
 from warpkit.engine.sampling.maps import adjugate, matrix_of
 
 ROUNDING = 8 * torch.finfo(torch.float64).eps
-"""Of a sum of three products, in parts of the sum of their magnitudes, with room to spare."""
+"""A sum of three products counts as 0 up to this part of the sum of their magnitudes."""
 
 
 def carry(src: Tensor, dst: Tensor) -> Tensor:
@@ -27,15 +27,15 @@ def carry(src: Tensor, dst: Tensor) -> Tensor:
 
 
 def carry_somehow(src: Tensor, dst: Tensor) -> tuple[Tensor, Tensor]:
-    """One of several matrices that map `src` to `dst`, and whether it does, (...).
+    """One of several matrices that map `src` to `dst`, and whether one was found, (...).
 
-    The one whose w_i are closest to 1, an affine matrix if there is one. The points of `src` must
-    not all be collinear. Gradients: to both, at the same w_i.
+    It is the one whose w_i are closest to 1: an affine matrix if there is one. The points of `src`
+    must not all be collinear. Gradients: to both, with constant w_i.
     """
     local_src, local_dst = (_columns(p - p[..., :1, :]) for p in (src, dst))  # (..., 3, 4)
     with torch.no_grad():
-        # n: the combination of the source's points that vanishes; then D diag(n) w = 0. Lengths are
-        # divided out: with points collinear to float32's 1e-7, nothing is below 1e-6
+        # n: the combination of the source's points that is 0; then D diag(n) w = 0. Points have
+        # size 1, so the threshold 1e-6 is above the deviation of collinear float32 points, 1e-7
         s, d = (_of_size_one(p) for p in (local_src, local_dst))
         n = torch.linalg.svd(s)[2][..., -1, :]
         n = torch.where(n.abs() < 1e-6, 0.0, n)
@@ -43,7 +43,7 @@ def carry_somehow(src: Tensor, dst: Tensor) -> tuple[Tensor, Tensor]:
         sizes = torch.nn.functional.pad(sizes, (0, 1))
         free = torch.where((sizes < 1e-6 * sizes[..., :1])[..., None], rows, 0.0)
         w = (free * free.sum(-1, keepdim=True)).sum(-2)  # 1 = (1, 1, 1, 1), projected
-        # if 1 is orthogonal to all of them, any will do
+        # if 1 is orthogonal to all solutions, use one of these
         w = torch.where(w.abs().amax(-1, keepdim=True) < 1e-6, rows[..., -1, :], w)
     carried = (w.abs() > 1e-6).all(-1)
     local = (local_dst * w[..., None, :]) @ torch.linalg.pinv(local_src)
@@ -51,19 +51,19 @@ def carry_somehow(src: Tensor, dst: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def normalised(matrix: Tensor, far: Tensor) -> Tensor:
-    """Divided by the last entry, or where `far` (...) by the norm."""
+    """The matrix divided by its last entry, or where `far` (...) is true, by its norm."""
     norm = matrix.square().sum((-1, -2)).sqrt()
     return matrix / torch.where(far, norm, matrix[..., 2, 2])[..., None, None]
 
 
 def origin_is_far(matrix: Tensor, src: Tensor, dtype: torch.dtype) -> Tensor:
-    """Whether the matrix maps (0, 0) to infinity, or exceeds `dtype` divided by its last entry.
+    """Whether the matrix maps (0, 0) to infinity, or overflows `dtype` over its last entry.
 
     matrix (..., 3, 3) up to a factor, from `src` (..., 4, 2). Returns (...).
     """
     matrix, (x, y) = matrix.detach(), src[..., 0, :].detach().unbind(-1)
     g, h, i = matrix[..., 2, :].unbind(-1)
-    terms = (g * x).abs() + (h * y).abs() + (g * x + h * y + i).abs()  # whose sum is i
+    terms = (g * x).abs() + (h * y).abs() + (g * x + h * y + i).abs()  # their signed sum is i
     largest = matrix.abs().amax((-1, -2))
     return (i.abs() <= ROUNDING * terms) | ~(largest / i.abs() <= torch.finfo(dtype).max)
 

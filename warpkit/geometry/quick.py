@@ -1,7 +1,7 @@
-"""Matrices of plain points by one call of the native library each, for all items that allow it.
+"""Fits matrices to plain points by one call of the native library for all items.
 
-If some item has no solution, or several, `from_points` continues without the library, and reports
-the reason.
+If an item has no solution, or several, `from_points` continues without the library, and reports the
+reason.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def similarity(
 
 
 def _flat(*tensors: Tensor) -> tuple[list[Tensor], tuple[int, ...]]:
-    """Points (..., N, 2) and weights (..., N) of one batch, flat, and the batch."""
+    """Points (..., N, 2) and weights (..., N), broadcast to one flat batch; the batch's shape."""
     cores = [2, 2, 1][: len(tensors)]
     shapes = [t.shape[: t.ndim - core] for t, core in zip(tensors, cores, strict=True)]
     batch = broadcast_shapes(*shapes)
@@ -60,7 +60,7 @@ def _flat(*tensors: Tensor) -> tuple[list[Tensor], tuple[int, ...]]:
 
 
 def _by_torch(src: Tensor, dst: Tensor, dtype: torch.dtype) -> Tensor:
-    """Points (..., 4, 2) in general position."""
+    """The matrix (..., 3, 3) for points (..., 4, 2) in general position."""
     whole = quads.carry(src, dst)
     return quads.normalised(whole, quads.origin_is_far(whole, src, dtype))
 
@@ -75,7 +75,7 @@ class _EagerFourPoints(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Any:  # pyright: ignore
-        """By one launch; by torch's operations if it needs derivatives, or is a batch."""
+        """By one launch, or by torch operations for second derivatives and under transforms."""
         src, dst = ctx.saved_tensors
         wanted, dtype = ctx.needs_input_grad[:2], ctx.dtype
         if torch.is_grad_enabled() or not is_eager(grad):

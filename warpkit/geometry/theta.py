@@ -72,7 +72,7 @@ def from_theta(
 def _sides(
     name: str, size_in: Any, size_out: Any, align_corners: bool
 ) -> tuple[tuple[int, int], tuple[int, int]]:
-    """Both sizes, checked."""
+    """Both sizes, validated."""
     checks.check_bool(name, "align_corners", align_corners)
     return (
         _side(name, "size_in", size_in, align_corners),

@@ -78,7 +78,7 @@ def linear_lookup(
         result = rows.take(values, dim, rows.whole_rows(flat, length, border))
     else:
         (lower, upper), (_, far), valid = rows.neighbours(flat, length, border)
-        each = (-1,) + (1,) * (array.ndim - 1 - dim)  # one number for each index
+        each = (-1,) + (1,) * (array.ndim - 1 - dim)  # one weight for each index
         below, above = rows.take(values, dim, lower), rows.take(values, dim, upper)
         result = torch.lerp(below, above, far.to(values.dtype).reshape(each))
         result = torch.where(valid.reshape(each), result, torch.nan)
@@ -283,7 +283,7 @@ def _array(name: str, array: Any, dim: object) -> tuple[Tensor, int]:
 def _index(name: str, index: Any, array: Tensor | None = None) -> Tensor:
     """An int64 tensor of rows, or a floating tensor of positions."""
     device = None if array is None else array.device
-    dtype = None if array is None else compute_dtype(array.dtype)  # of numbers
+    dtype = None if array is None else compute_dtype(array.dtype)  # for Python numbers
     index = checks.as_exact(name, "index", index, device)
     if isinstance(index, Tensor) and index.dtype == torch.bool:
         wanted = "integers or floating positions (torch.where and array[mask] take masks)"
@@ -311,7 +311,7 @@ def _border(name: str, border: object) -> Continuation:
 
 def _weights(name: str, argument: str, weights: Any, array: Tensor, dim: int) -> Tensor:
     """Weights (..., n) in the type of the computation."""
-    dtype = compute_dtype(array.dtype)  # of numbers too: float32 has fewer digits than the array
+    dtype = compute_dtype(array.dtype)  # for Python numbers, too: float32 might lose their digits
     weights = checks.as_float(name, argument, weights, array.device, dtype)
     checks.check_device(name, argument, weights, array.device, "`array`")
     n = array.shape[dim]

@@ -18,14 +18,14 @@ from warpkit.engine.sampling.rules import LIMIT, axis_weights, resolve
 
 
 def whole_rows(index: Tensor, length: int, border: str) -> Tensor:
-    """Rows for an integer index; with clamped ends, negative ones count from the end."""
+    """The rows of an integer index; under "replicate", negative ones count from the end."""
     if border == "replicate":
         index = torch.where(index < 0, index + length, index)
     return resolve(index, length, border)[0]
 
 
 def position(index: Tensor, length: int, border: str) -> tuple[Tensor, Tensor]:
-    """A position that `taps` may take, and whether the index was one: not NaN, not too far."""
+    """A valid position for `taps`, and where the index was one: not NaN, and not too large."""
     if border == "replicate":
         # not clamp alone: its gradient at the limits depends on the version of torch
         limited = index.detach().clamp(0, length - 1).nan_to_num(0.0)
@@ -37,7 +37,7 @@ def position(index: Tensor, length: int, border: str) -> tuple[Tensor, Tensor]:
 def neighbours(
     index: Tensor, length: int, border: str
 ) -> tuple[list[Tensor], list[Tensor], Tensor]:
-    """The two rows about a floating index, their weights, and where the index is valid."""
+    """The two rows next to a floating index, their weights, and where the index is valid."""
     if index.dtype in (torch.float16, torch.bfloat16):
         index = index.float()
     at, valid = position(index, length, border)
@@ -55,7 +55,7 @@ def take(array: Tensor, dim: int, rows: Tensor) -> Tensor:
 
 
 def add(length: int, rows: Tensor, values: Tensor) -> Tensor:
-    """The sum of the `values` (K, ...) of each of `length` rows: the adjoint of `take`."""
+    """The sum of each row's `values` (K, ...), for `length` rows: the adjoint of `take`."""
     total = values.new_zeros((length, *values.shape[1:]))
     if values.is_cuda:
         return total.index_put((rows,), values, accumulate=True)
@@ -63,21 +63,21 @@ def add(length: int, rows: Tensor, values: Tensor) -> Tensor:
 
 
 def replace(table: Tensor, index: Tensor, values: Tensor) -> Tensor:
-    """Whole rows of `table` (n, B) replaced by the last of the `values` (K, B) meant for each."""
+    """`table` (n, B) with rows replaced by `values` (K, B); a row gets the last of its values."""
     length = table.shape[0]
     target = whole_rows(index, length, "replicate")
     order = torch.arange(target.shape[0], device=target.device)
     last = target.new_full((length,), -1).scatter_reduce(0, target, order, "amax")
     written = take(values, 0, last.clamp(min=0))
-    # a choice, not a sum with weights 0 and 1: nothing is left of a NaN that was overwritten
+    # a selection, not a sum with weights 0 and 1, in which an overwritten NaN would remain
     return torch.where((last >= 0)[:, None], written, table)
 
 
 def write_between(table: Tensor, index: Tensor, values: Tensor) -> Tensor:
-    """The `values` (K, B) written in order, each to the two rows of `table` (n, B) about it."""
+    """`table` (n, B) with `values` (K, B) written in order to the two rows next to each index."""
     length = table.shape[0]
     (lower, upper), (_, far), valid = neighbours(index, length, "replicate")
-    # at the last row both taps are one row, and its weight 1 does not change with the index
+    # at the last row both taps are the same row, whose weight of 1 does not depend on the index
     part = torch.where(valid & (upper > lower), far, 0.0)
     whole = torch.where(valid, 1 - part, 0.0)
     target = torch.stack((lower, upper), -1).reshape(-1)
@@ -95,18 +95,19 @@ def write_between(table: Tensor, index: Tensor, values: Tensor) -> Tensor:
 
 
 def blend(table: Tensor, weights: Tensor, values: Tensor) -> Tensor:
-    """The `values` (K, B) written in order to all rows of `table` (n, B), by `weights` (K, n)."""
+    """`table` (n, B) with `values` (K, B) written in order to all rows, by `weights` (K, n)."""
     share = shares(weights)
     return table * (1 - share.sum(0))[:, None] + share.mT @ values
 
 
 def shares(weights: Tensor, rows: Tensor | None = None) -> Tensor:
-    """What is left in the end of each of K writes x <- (1 - w) x + w v, done in order.
+    """The final weight of each v in K writes x <- (1 - w) x + w v, done in order.
 
-    weights (K, ...), one column for each x; or (K,) and, sorted, the row that each write goes to.
-    A write's share is its w times (1 - w) of every later one; x keeps 1 - the sum of the shares.
-    The products come by doubling, in log2(K) steps: a product has the right derivatives of every
-    order where a weight is 1, as at whole numbers; a quotient of cumulative products has not.
+    weights (K, ...), one column for each x; or (K,), with the sorted rows that the writes go to. A
+    write's final weight is its w times the (1 - w) of all later writes; x keeps 1 - their sum. The
+    products are computed by doubling, in log2(K) steps: their derivatives of every order are right
+    even where a weight is 1, as at integer indices, unlike those of a quotient of cumulative
+    products.
     """
     later = 1 - weights
     step, count = 1, weights.shape[0]
@@ -120,7 +121,7 @@ def shares(weights: Tensor, rows: Tensor | None = None) -> Tensor:
 
 
 def _following(later: Tensor, rows: Tensor | None, step: int) -> Tensor:
-    """The products `step` writes further on; 1 where those go to another row.
+    """The products of the writes `step` later; 1 if these go to another row.
 
     later (N, K); rows (N,), int64.
     """

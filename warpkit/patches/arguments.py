@@ -31,25 +31,25 @@ class Given:
     """
 
     given: Tensor
-    """Of a list the first."""
+    """The images; of a list, the first."""
     pixels: canvases.Images
-    """In the type of the computation; for labels, their bits."""
+    """The images in the type of the computation; for labels, their bits."""
     listed: tuple[Tensor, ...] | None = None
     """The images (C, H_i, W_i) of a list, as passed."""
 
     @property
     def count(self) -> int:
-        # len would bind a batch of any size
+        # len would make torch.export specialise a dynamic batch size
         return self.pixels.shape[0] if isinstance(self.pixels, Tensor) else len(self.pixels)
 
     @property
     def dtype(self) -> torch.dtype:
-        """Of the computation."""
+        """The type of the computation."""
         return canvases.listed(self.pixels)[0].dtype
 
     @property
     def sizes(self) -> list[tuple[int, int]]:
-        """(H, W) of each image; one for a batch."""
+        """(H, W) of each image of a list; of a batch, one size for all."""
         return [(each.shape[-2], each.shape[-1]) for each in canvases.listed(self.pixels)]
 
     @property
@@ -57,7 +57,7 @@ class Given:
         return self.given.shape[-3]
 
     def rounded(self, values: Tensor) -> Tensor:
-        """Values as they are after being written to the given images and read again."""
+        """Values after the rounding that writing them to the given images would cause."""
         return values if self.of_labels else convert(values, self.given.dtype).to(values.dtype)
 
     @property
@@ -65,7 +65,7 @@ class Given:
         return self.given.dtype in checks.LABELS
 
     def converted(self, batch: Tensor) -> Tensor:
-        """Values (N, C, h, w) of the computation in the given type."""
+        """Values (N, C, h, w) of the computation, in the type of the given images."""
         dtype = self.given.dtype
         return as_one(batch, dtype) if self.of_labels else convert(batch, dtype)
 
@@ -139,7 +139,7 @@ def _listed(function: str, value: Sequence[Any]) -> Given:
 
 
 def _check_listed(function: str, name: str, image: Any, first: Tensor) -> None:
-    """An image of a list must be (C, H, W), and of the first one's channels, type and device."""
+    """Check that an image of a list is (C, H, W), of the first one's channels, type and device."""
     checks.check_image(function, name, image, labels=True, look=False)
     if image.ndim != 3:
         checks.fail(function, name, "of shape (C, H, W), in a list", checks.shape_of(image))
@@ -155,7 +155,7 @@ def _check_listed(function: str, name: str, image: Any, first: Tensor) -> None:
 def check_whole(
     function: str, data: Given, mask: object, opacity: object, edge: object = "hard"
 ) -> None:
-    """Labels cannot be blended: they are painted completely or not at all."""
+    """Raise an error if labels would be blended: they are painted completely or not at all."""
     dtype = data.given.dtype
     whole = mask is None or (isinstance(mask, Tensor) and mask.dtype == torch.bool)
     checks.check_labels(function, "mask", mask, dtype, "None or of booleans", whole)
@@ -175,7 +175,7 @@ def boxes(
 ) -> tuple[Tensor, Tensor, Tensor | None]:
     """Boxes of any kind, (N, 4), (N, 5) or (N, 4, 2), and the index (N,) of each one's image.
 
-    Also which of them are valid, (N,); None if all are, because the values could be checked.
+    Also which of them are valid, (N,), or None if the values could be checked: then all are.
     """
     value = _empty(read_boxes(function, value), 4)
     value = checks.as_float(function, "boxes", value, data.given.device)
@@ -235,7 +235,7 @@ def matrices(
     count: int | None = None,
     flat: bool = False,
 ) -> Tensor:
-    """Matrices (N, rows, 3); with `flat` also (N, 6), made (N, 2, 3)."""
+    """Matrices (N, rows, 3); with `flat`, (N, 6) is accepted, too, and becomes (N, 2, 3)."""
     value = _empty(value, *shapes[0])
     value = checks.as_float(function, "matrices", value, data.given.device)
     checks.check_device(function, "matrices", value, data.given.device)
@@ -255,7 +255,7 @@ def per_object(
     item: tuple[int | str, ...],
     data: Given,
 ) -> Tensor:
-    """(N, *item), or `item` for all objects, as (N or 1, *item) of its own type."""
+    """A value (N, *item), or `item` for all objects, as (N or 1, *item) of its own type."""
     one = "(" + ", ".join(map(str, item)) + ")"
     wanted = f"of shape {one.replace('(', f'({count}, ')}, or {one} for all objects"
     if not isinstance(value, Tensor):
@@ -276,7 +276,7 @@ def per_object(
 
 
 def patches(function: str, value: Any, count: int, data: Given) -> Tensor:
-    """(N or 1, C, h, w) in the type of the computation, in the range of the images."""
+    """Patches (N or 1, C, h, w) in the type of the computation, in the range of the images."""
     value = per_object(function, "patches", value, count, (data.channels, "h", "w"), data)
     kind, own_dtype = data.given.dtype, value.dtype
     if own_dtype.is_floating_point != kind.is_floating_point and own_dtype != torch.bool:
@@ -287,9 +287,9 @@ def patches(function: str, value: Any, count: int, data: Given) -> Tensor:
 
 
 def mask(function: str, value: Any, space: str | None, count: int, data: Given) -> Tensor:
-    """(N or 1, 1, h, w), as large as the images if it covers them.
+    """A mask (N or 1, 1, h, w), as large as the images if it covers them.
 
-    In the type of the computation, except bytes: a box may need few of them.
+    It is converted to the type of the computation, except for bytes: a box may need few of them.
     """
     if space == "image" and data.listed is not None:
         wanted = "'box' for a list of images: a mask cannot cover images of different sizes"
@@ -320,7 +320,7 @@ def bending(function: str, value: Any, count: int, data: Given) -> Tensor:
 
 
 def opacity(function: str, value: Any, count: int, data: Given) -> Tensor | None:
-    """() or (N,) in the type of the computation; None for the number 1, which needs no blending."""
+    """Opacity () or (N,), in the type of the computation; None for 1, which needs no blending."""
     if isinstance(value, (int, float)) and value == 1:
         return None
     value = checks.as_float(function, "opacity", value, data.given.device, torch.float64)
@@ -332,7 +332,7 @@ def opacity(function: str, value: Any, count: int, data: Given) -> Tensor | None
 
 
 def border_value(function: str, value: Any, count: int, data: Given) -> Tensor:
-    """(C or 1, N or 1) in the type of the computation."""
+    """The border value (C or 1, N or 1), in the type of the computation."""
     shape, rule = (count, data.channels, 1, 1), SamplingRule("bilinear", "constant")
     value = fill.border_value(function, data.given, shape, rule, value)
     if data.of_labels:

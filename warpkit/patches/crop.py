@@ -95,7 +95,7 @@ def crop_patches(
     to_source = patch_matrix(frame_of(boxes.double()), (height, width))
     if good is not None:
         to_source = torch.where(good[:, None, None], to_source, torch.nan)  # samples nothing
-    if rule.interpolation == "nearest":  # it has no gradient, and autograd should say so
+    if rule.interpolation == "nearest":  # no gradient: the result should not require one
         to_source = to_source.detach()
     painter = backends.select_painter(name, data.pixels, rule)
     by_item = fill.mT[..., None, None]
@@ -120,8 +120,8 @@ def _mean(
 ) -> Tensor:
     """Crops of `size` (h, w) whose pixels are means if the maps (N, 2 or 3, 3) shrink.
 
-    Takes as many samples as the warps. For a perspective, the pixel that it shrinks most sets the
-    number, and a pixel that it does not shrink is sampled once.
+    A mean takes as many samples as in the warps. Under a perspective, the most shrunken pixel
+    determines the number for all; pixels that are not shrunken are sampled once.
     """
     height, width = size
     foot = footprint(to_source, size)
@@ -142,9 +142,9 @@ def _mean(
 
 
 def _weighted(values: Tensor, weights: Tensor) -> Tensor:
-    """The sums of values (N, C, h, w, k) by weights (N, k), each in its own order.
+    """The sums of values (N, C, h, w, k), weighted by weights (N, k), in the order of k.
 
-    Weights of 0 at the end change no bit: those of an object that takes fewer samples than others.
+    Weights of 0 at the end, of objects with fewer samples than others, do not change a bit.
     """
     pairs = zip(values.unbind(-1), weights.to(values.dtype).unbind(-1), strict=True)
     terms = (weight[:, None, None, None] * value for value, weight in pairs)
@@ -160,9 +160,12 @@ def _crop_reference(
     places: Tensor,
     fill: Tensor,
 ) -> Tensor:
-    """The same in plain torch: images (B, C, H, W) or a list of (C, H_i, W_i), places (N, 2 or 3,
-    3) or (N, h, w, 2), and fill (1 or N, 1 or C, 1, 1). upright: matrices have no turn, so that
-    rows and columns are apart."""
+    """Crops by plain torch operations.
+
+    images (B, C, H, W) or a list of (C, H_i, W_i); places (N, 2 or 3, 3) or (N, h, w, 2); fill (1
+    or N, 1 or C, 1, 1). upright: matrices do not rotate, so that x depends only on the column, and
+    y on the row.
+    """
     if places.shape[-1] == 2:
         x, y = places.unbind(-1)
         if upright:
@@ -192,12 +195,12 @@ def _crop_reference(
 
 
 def _within(samples: Tensor, length: int) -> tuple[Tensor, Tensor]:
-    """The positions of the samples of `length` pixels, in pixels, and the weights of one pixel's.
+    """The positions of the samples of `length` pixels, in pixels, and the weights within a pixel.
 
-    (N, length k) and (N, k), where k is the largest of `samples` (N,); samples that a box does not
+    (N, length k) and (N, k), where k is the largest of `samples` (N,). Samples that a box does not
     need have weight 0.
     """
-    most_samples = int(samples.max()) if samples.shape[0] else 1  # no trace has a number
+    most_samples = int(samples.max()) if samples.shape[0] else 1  # int fails in traces
     samples = samples[:, None, None]
     number = torch.arange(most_samples, dtype=samples.dtype, device=samples.device)
     pixel = torch.arange(length, dtype=samples.dtype, device=samples.device)[:, None]

@@ -106,7 +106,7 @@ class _Objects(NamedTuple):
 def _pasted(
     name: str, given: _Objects, rule: SamplingRule, images: Images, index: Tensor
 ) -> Images:
-    """Images of the computation with patches pasted on, each on its image, index (N,)."""
+    """Images of the computation, with each patch pasted on the image of its index (N,)."""
     patches, matrices, mask, alpha, bend = given
     canvas = canvas_of(images)
     size = (patches.shape[-2], patches.shape[-1])
@@ -137,9 +137,9 @@ def _paste_reference(
     _: Tensor | None,
     flow: Tensor | None = None,
 ) -> Images:
-    """The layers of `Layers` pasted in plain torch.
+    """Paste the layers of `Layers` by plain torch operations.
 
-    frame: the size of the patches as they are placed, bent by flow (N or 1, *frame, 2).
+    frame: the size of the placed patches, after bending by flow (N or 1, *frame, 2).
     """
     assert patches is not None
     pixels = source_maps.covered(pixels_of(painted, canvas), to_source, frame, rule)

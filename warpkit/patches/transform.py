@@ -183,10 +183,7 @@ class _Options(NamedTuple):
 
 
 def _transformed(given: _Objects, options: _Options, images: Images, index: Tensor) -> Images:
-    """Images of the computation with their objects transformed, each in that of its number.
-
-    index (N,).
-    """
+    """Images of the computation, with each object transformed in the image of its index (N,)."""
     boxes, matrices, good, mask, alpha, fill = given
     name, rule, space, mask_space, overlap, soft, rounded = options
     canvas, one = canvas_of(images), listed(images)[0]
@@ -242,7 +239,7 @@ def _paint_reference(
     opacity: Tensor | None,
     fill: Tensor | None,
 ) -> Images:
-    """The layers of `Layers` in plain torch; all read the images."""
+    """Paint the layers of `Layers` by plain torch operations; all read the original images."""
     options = options._replace(to_source=to_source, opacity=opacity)
     if fill is not None:
         options, cover = options._replace(fill=fill), None
