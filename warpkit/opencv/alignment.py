@@ -37,7 +37,7 @@ STEPS = 50
 
 
 class error(Exception):
-    """cv2.error, as findTransformECC raises it: `code` is -7, cv2.Error.StsNoConv."""
+    """The counterpart of findTransformECC's cv2.error; `code` is -7, cv2.Error.StsNoConv."""
 
     code = -7
 
@@ -123,7 +123,7 @@ def _start(value: Any, model: str, device: torch.device) -> Tensor:
 
 
 def _inverse(matrix: Tensor) -> Tensor:
-    """Of (2 or 3, 3), with as many rows; a homography's last entry is 1."""
+    """The inverse of a matrix (2 or 3, 3), of the same shape; a homography's last entry is 1."""
     inverse = torch.linalg.inv_ex(to_3x3(matrix)).inverse
     return inverse[:2] if len(matrix) == 2 else inverse / inverse[2, 2]
 
@@ -137,7 +137,7 @@ def _steps(criteria: Any) -> int:
 
 
 def _renamed(text: str) -> str:
-    """An error of `align` with cv2's names."""
+    """The text of an error of `align`, with cv2's argument names."""
     names = {
         "align": NAME,
         "`moving_mask`": "`inputMask`",

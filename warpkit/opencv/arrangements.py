@@ -104,7 +104,7 @@ def copyMakeBorder(
 
 
 def _fill(name: str, value: Any, channels: int, dtype: Any, device: torch.device) -> Tensor:
-    """cv2.Scalar for each channel, (C,), as the bits that are moved."""
+    """cv2.Scalar for each channel, (C,), as bits of the image's type."""
     value = 0.0 if value is None else value
     four = as_scalar(name, "value", value, device)
     if channels > 4 and bool((four != four[0]).any()):
@@ -205,7 +205,7 @@ def _joined(name: str, src: Any, dst: Any, dim: int) -> Any:
     first = parts[0]
     dst = check_output(name, "dst", dst, first)
     sources = [planes(part).to(device_of(part)) for part in parts]
-    kept = 3 if dim == -2 else 2  # which of 1, C, H, W must be equal beside C
+    kept = 3 if dim == -2 else 2  # the dimension of (1, C, H, W) that must be equal, besides C
     for n, (part, source) in enumerate(zip(parts, sources, strict=True)):
         same = (
             source.shape[1] == sources[0].shape[1] and source.shape[kept] == sources[0].shape[kept]
@@ -232,7 +232,7 @@ def _moved(
     view: Callable[[np.ndarray], np.ndarray],
     move: Callable[[Tensor], Tensor],
 ) -> Any:
-    """The `view` of a picture (H, W, C), which is `move` of an image (..., H, W)."""
+    """Move pixels: `view` does so for a picture (H, W, C), and `move` for an image (..., H, W)."""
     check_picture(name, "src", src, TYPES)
     dst = check_output(name, "dst", dst, src)
     picture, kernels = as_picture(src), select_pictures()

@@ -24,12 +24,12 @@ MAP_KINDS = {5: "planes", 13: "pairs", 37: "pairs", 11: "fixed", 35: "fixed"}
 
 
 def common_device(*values: Any) -> torch.device:
-    """The first tensor's; the CPU without one."""
+    """The device of the first tensor; the CPU if there is none."""
     return checks.result_kind(*(v for v in values if v is not None))[0] or torch.device("cpu")
 
 
 def as_array(name: str, argument: str, value: Any, device: torch.device) -> Tensor:
-    """Numbers in float64, whose values are read: cv2's loops depend on them."""
+    """Numbers in float64, whose values must be readable, because cv2's loops depend on them."""
     return as_numbers(name, argument, value, device).double()
 
 
@@ -42,7 +42,7 @@ def as_number(name: str, argument: str, value: Any, device: torch.device) -> Ten
 
 
 def is_nothing(value: Any) -> bool:
-    """None, or an empty array or list: cv2's ways to pass no lens."""
+    """Whether a value is None, or an empty array or list: cv2's ways to pass no lens."""
     if isinstance(value, (np.ndarray, Tensor)):
         return tuple(value.shape) == (0,)
     return value is None or (isinstance(value, Sequence) and len(value) == 0)
@@ -51,7 +51,7 @@ def is_nothing(value: Any) -> bool:
 def as_lens(
     name: str, camera: Any, k: Any, device: torch.device, model: str, names: tuple[str, str]
 ) -> Lens:
-    """A camera matrix and its coefficients, as vectors or matrices of one row or column."""
+    """The lens of a camera matrix and coefficients: a vector, or a matrix of one row or column."""
     matrix = as_array(name, names[0], camera, device)
     if tuple(matrix.shape) != (3, 3):
         checks.fail(name, names[0], "of shape (3, 3)", checks.shape_of(matrix))
@@ -67,7 +67,7 @@ def as_lens(
 
 
 def as_view(name: str, argument: str, value: Any, device: torch.device) -> Tensor:
-    """A camera matrix (3, 3), or the left of a projection (3, 4)."""
+    """A camera matrix (3, 3), or the left three columns of a projection (3, 4)."""
     matrix = as_array(name, argument, value, device)
     if tuple(matrix.shape) not in ((3, 3), (3, 4)):
         checks.fail(name, argument, "of shape (3, 3) or (3, 4)", checks.shape_of(matrix))
@@ -75,7 +75,7 @@ def as_view(name: str, argument: str, value: Any, device: torch.device) -> Tenso
 
 
 def as_turn(name: str, value: Any, device: torch.device, vectors: bool = False) -> Tensor:
-    """A rotation (3, 3), the identity of None; with `vectors` also of 3 numbers, as Rodrigues'."""
+    """A rotation (3, 3), the identity for None; with `vectors`, also from a rotation vector."""
     if value is None:
         return torch.eye(3, dtype=torch.float64, device=device)
     turn = as_array(name, "R", value, device)
@@ -88,7 +88,7 @@ def as_turn(name: str, value: Any, device: torch.device, vectors: bool = False) 
 
 
 def rodrigues(vector: Tensor) -> Tensor:
-    """The rotation (3, 3) about a vector (3,) by its length in radians."""
+    """The matrix (3, 3) of a rotation vector (3,), whose length is the angle in radians."""
     x, y, z = vector.unbind()
     zero = torch.zeros_like(x)
     rows = (zero, -z, y), (z, zero, -x), (-y, x, zero)
@@ -98,7 +98,7 @@ def rodrigues(vector: Tensor) -> Tensor:
 def as_points(
     name: str, argument: str, value: Any, device: torch.device, numbers: int = 2
 ) -> Tensor:
-    """Points (N, n) of `numbers` n, from (N, n), (N, 1, n), (1, N, n), (n, N) or (n,)."""
+    """Points (N, n) with n = `numbers`, from (N, n), (N, 1, n), (1, N, n), (n, N) or (n,)."""
     points, n = as_numbers(name, argument, value, device), numbers
     rows = point_rows(points, n)
     if rows is None:
@@ -108,9 +108,9 @@ def as_points(
 
 
 def point_rows(points: Any, n: int) -> Any:
-    """Points (N, n) of an array or tensor that `as_points` takes; None of others."""
+    """Points (N, n), from an array or tensor that `as_points` takes; None for others."""
     if points.shape[-1:] == (1,) and points.ndim == 3:
-        points = points[..., 0]  # a separate channel
+        points = points[..., 0]  # a dimension for cv2's channels
     if tuple(points.shape) == (n,) or (points.ndim == 2 and len(points) == n != points.shape[1]):
         return points.reshape(n, -1).T
     fits = points.ndim == 2 or (points.ndim == 3 and 1 in points.shape[:2])
@@ -120,7 +120,7 @@ def point_rows(points: Any, n: int) -> Any:
 
 
 def as_places(name: str, argument: str, value: Any, device: torch.device, numbers: int) -> Tensor:
-    """Points (..., `numbers`) in rows, or rows and columns, as cv2.fisheye takes them."""
+    """Points (N, `numbers`) or (H, W, `numbers`), as cv2.fisheye takes them."""
     points = as_numbers(name, argument, value, device)
     if points.ndim not in (2, 3) or points.shape[-1] != numbers:
         wanted = f"of shape (N, {numbers}) or (H, W, {numbers})"
@@ -129,7 +129,7 @@ def as_places(name: str, argument: str, value: Any, device: torch.device, number
 
 
 def as_numbers(name: str, argument: str, value: Any, device: torch.device) -> Tensor:
-    """Numbers in their floating type, or float64, whose values are read."""
+    """Numbers in their floating type, or float64, whose values must be readable."""
     numbers = floats(name, argument, value, device)
     checks.check_held(name, argument, numbers)
     return numbers
@@ -144,7 +144,7 @@ def as_criteria(name: str, value: Any, default: Criteria) -> Criteria:
 
 
 def checked_criteria(name: str, value: Any) -> tuple[int, Any, Any]:
-    """cv2.TermCriteria: (type, steps, error), of which those that the type names are numbers."""
+    """cv2.TermCriteria (type, steps, error), of which the type's numbers are finite."""
     good = isinstance(value, checks.LISTS) and len(value) == 3
     good = good and isinstance(value[0], Integral) and value[0] in (1, 2, 3)
     if not good or not all(
@@ -158,7 +158,7 @@ def checked_criteria(name: str, value: Any) -> tuple[int, Any, Any]:
 
 
 def as_flag(name: str, argument: str, value: Any) -> bool:
-    """cv2's bool: also an integer, and numpy's of both."""
+    """A bool as cv2 takes it: a bool or an integer, Python's or numpy's."""
     if not isinstance(value, (bool, np.bool_, Integral)):
         checks.fail(name, argument, "True or False", f"{value!r:.60}", TypeError)
     return bool(value)
@@ -171,9 +171,9 @@ def as_maps(
     outputs: tuple[Any, Any],
     fixed: tuple[Tensor, Tensor | None] | None = None,
 ) -> tuple[Any, Any]:
-    """Points (h, w, 2), float64, as the maps of a kind, in float32 or as integers.
+    """Points (h, w, 2), float64, as maps of a kind, in float32 or as integers.
 
-    fixed: these integers, (h, w, 2) and (h, w), where they are known.
+    fixed: the integers, (h, w, 2) and (h, w), if already known.
     """
     if kind == "fixed":
         pair = fixed_map(points.detach()) if fixed is None else fixed
@@ -185,7 +185,10 @@ def as_maps(
 
 
 def as_given_maps(pair: Sequence[Any], given: bool, outputs: tuple[Any, Any]) -> tuple[Any, Any]:
-    """Both maps of a pair, tensors or arrays, as what was given; the second may be None."""
+    """Both maps of a pair, as tensors if one was `given`, otherwise as arrays.
+
+    The second may be None.
+    """
     first, second = (
         None if found is None else _as_given_map(found, given, output)
         for found, output in zip(pair, outputs, strict=True)

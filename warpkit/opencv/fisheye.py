@@ -281,7 +281,7 @@ def estimateNewCameraMatrixForUndistortRectify(
         value, found = _undistorted(lens, middles, FISHEYE_STEPS)
         seen = torch.where(found[:, None], lenses.project(turn, value), NOWHERE)
     numbers = cameras.as_numbers(name, "K", K, device)
-    squash = (numbers[0, 0] / numbers[1, 1]).double()  # in K's own type, as cv2
+    squash = (numbers[0, 0] / numbers[1, 1]).double()  # divided in K's type, as in cv2
     x, y = seen[:, 0], seen[:, 1] * squash
     cx, cy = x.sum() / 4, seen[:, 1].sum() / 4 * squash
     half_x, half_y = torch.full_like(cx, width * 0.5), height * 0.5 * squash
@@ -344,7 +344,7 @@ def distortPoints(
         if tuple(view.shape) != (3, 3):
             checks.fail(name, "Kundistorted", "of shape (3, 3)", checks.shape_of(view))
         real = points.detach().isfinite().all(-1, keepdim=True)
-        # cv2 reads only the focal lengths and the centre, no skew
+        # cv2 reads only the focal lengths and the centre, not the skew
         seen = (torch.where(real, points, 0.0) - view[:2, 2]) / view.diagonal()[:2]
         points, dtype = torch.where(real, seen, torch.nan), torch.float64
     if (shown := fisheye_points.distorted(points.to(dtype), lens, skew)) is not None:
@@ -354,7 +354,7 @@ def distortPoints(
 
 
 def _skewed(lens: Lens, points: Tensor, skew: Tensor) -> Tensor:
-    """Directions (..., 2) as pixels of a lens of one camera, with its skew; NaN stays so."""
+    """The pixels of directions (..., 2) through one lens, with the camera's skew; NaN stays NaN."""
     near = guards.within(*points.detach().unbind(-1))
     x, y = torch.where(near[..., None], points, 0.0).unbind(-1)
     u, v = models.bend(lens, x, y)

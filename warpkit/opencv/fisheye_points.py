@@ -1,4 +1,4 @@
-"""Fisheye points, and the camera of four, by the native library, without derivatives."""
+"""Fisheye points, and the new camera from four of them, by the native library: no gradients."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def undistorted(
 ) -> Tensor | None:
     """cv2.fisheye.undistortPoints of pixels (..., 2), in their type; None if unsupported.
 
-    view (3, 3): what directions are multiplied by.
+    view (3, 3): multiplies the directions.
     """
     known, points = _plain(pixels, lens, *(() if view is None else (view,)))
     if known is None:
@@ -43,7 +43,7 @@ def undistorted(
 
 
 def distorted_numbers(directions: Any, K: Any, D: Any, alpha: Any) -> np.ndarray | None:
-    """`distorted` of plain arguments; None of others."""
+    """`distorted` of plain arguments; None for others."""
     points, lens = _places(directions), numbers_alone.fisheye_lens(K, D)
     if points is None or lens is None or type(alpha) not in (int, float):
         return None
@@ -53,7 +53,7 @@ def distorted_numbers(directions: Any, K: Any, D: Any, alpha: Any) -> np.ndarray
 def undistorted_numbers(
     pixels: Any, K: Any, D: Any, R: Any, P: Any, criteria: Criteria
 ) -> np.ndarray | None:
-    """`undistorted` of plain arguments; None of others."""
+    """`undistorted` of plain arguments; None for others."""
     points, lens = _places(pixels), numbers_alone.fisheye_lens(K, D)
     looks = R is not None or P is not None
     view = numbers_alone.view_of(R, P) if looks else None
@@ -66,7 +66,7 @@ def undistorted_numbers(
 def new_camera(
     K: Any, D: Any, R: Any, size: tuple[int, int], new: tuple[int, int], balance: Any, scale: Any
 ) -> np.ndarray | None:
-    """cv2.fisheye.estimateNewCameraMatrixForUndistortRectify of plain arguments; None of others.
+    """cv2.fisheye.estimateNewCameraMatrixForUndistortRectify of plain arguments; None for others.
 
     (3, 3), float64, by OpenCV's operations; sizes (h, w).
     """
@@ -85,14 +85,14 @@ def new_camera(
     height, width = size
     middles = (width // 2, 0), (width, height // 2), (width // 2, height), (0, height // 2)
     seen = _known().fisheye_found(np.array(middles, np.float64), lens, FISHEYE_STEPS, turn)
-    squash = float(K[0, 0] / K[1, 1])  # in K's own type, as cv2
+    squash = float(K[0, 0] / K[1, 1])  # divided in K's type, as in cv2
     xs, ys = seen.T.tolist()
     cx, cy = sum(xs) * 0.25, sum(ys) * 0.25 * squash
     ys = [y * squash for y in ys]
     half_x, half_y = width * 0.5, height * 0.5 * squash
     reaches = cx - min(xs), max(xs) - cx, cy - min(ys), max(ys) - cy
     if not all(reach > 0 for reach in reaches):
-        return None  # of NaN, too; Python would raise an error, while torch returns infinities
+        return None  # 0 or NaN: Python's division would raise an error, torch's gives infinities
     lengths = [
         half / reach for half, reach in zip((half_x, half_x, half_y, half_y), reaches, strict=True)
     ]
@@ -106,7 +106,7 @@ def new_camera(
 
 
 def _turn(R: Any) -> list[float] | None:
-    """A rotation (9,) of None, a matrix (3, 3) or three numbers."""
+    """The rotation (9,) from None, a matrix (3, 3) or a rotation vector."""
     vector = None if R is None else numbers_alone.numbers(R)
     if vector is None or vector.size != 3:
         return numbers_alone.view_of(R, None)
@@ -125,7 +125,7 @@ def _places(value: Any) -> np.ndarray | None:
 
 
 def _plain(places: Tensor, lens: Lens, *others: Tensor) -> tuple[Any, Any]:
-    """The library's points, and positions (..., 2) as an array (N, 2); None if unsupported."""
+    """The library's module, and positions (..., 2) as an array (N, 2); None if unsupported."""
     known, tensors = numbers_alone.kernels(), (places, *lens.tensors(), *others)
     if known is None or places.dtype not in FLOATS or not numbers_alone.are_plain(*tensors):
         return None, None
@@ -133,6 +133,6 @@ def _plain(places: Tensor, lens: Lens, *others: Tensor) -> tuple[Any, Any]:
 
 
 def _numbers(known: Any, lens: Lens) -> Any:
-    """A `PlainLens`."""
+    """The lens as the library's `PlainLens`."""
     fx, fy, cx, cy, *k = (float(value.detach()) for value in lens.tensors())
     return known.PlainLens(lens.model, (fx, fy, cx, cy), tuple(k))

@@ -24,10 +24,10 @@ from warpkit.opencv.plain_homography import LEAST
 from warpkit.types import ImageLike, PointsLike
 
 STEPS = 30
-"""At most, of a descent that halves the number of wrong digits each time."""
+"""The most steps of the descent, each of which halves the number of wrong digits."""
 
 FAR = 1e6
-"""Entries of this size, of points near 1, send the middle of the points to infinity."""
+"""A matrix with entries of this size, for points near 1, maps their middle to infinity."""
 
 
 def findHomography(
@@ -96,7 +96,7 @@ def findHomography(
 
 
 def _points(name: str, argument: str, value: Any, device: torch.device, given: bool) -> Tensor:
-    """In float64, (..., N, 2)."""
+    """Points (..., N, 2) in float64."""
     points = floats(name, argument, value, device).double()
     if not given and points.ndim == 3 and 1 in points.shape[:2]:
         points = points.reshape(-1, points.shape[-1])
@@ -109,7 +109,7 @@ def _points(name: str, argument: str, value: Any, device: torch.device, given: b
 
 
 def _direct(name: str, src: Tensor, dst: Tensor) -> Tensor:
-    """`perspective_from_points` of src and dst (..., N, 2), its errors under the names of cv2."""
+    """`perspective_from_points` of src and dst (..., N, 2); errors have cv2's argument names."""
     try:
         return perspective_from_points(src, dst)
     except ValueError as error:
@@ -119,7 +119,7 @@ def _direct(name: str, src: Tensor, dst: Tensor) -> Tensor:
 
 
 def _fitted(name: str, src: Tensor, dst: Tensor) -> Tensor:
-    """The matrix (..., 3, 3) of least squares of src and dst (..., N, 2)."""
+    """The least-squares matrix (..., 3, 3) for src and dst (..., N, 2)."""
     start = _direct(name, src, dst)
     if src.shape[-2] == 4:
         return _scaled(start, src, dst)
@@ -157,7 +157,7 @@ def _fitted(name: str, src: Tensor, dst: Tensor) -> Tensor:
 
 
 def _exact(name: str, src: Tensor, dst: Tensor) -> Tensor:
-    """The same with the gradient of the optimum, by the implicit function: (..., 3, 3).
+    """The same, with the gradient of the optimum by the implicit function theorem: (..., 3, 3).
 
     src and dst (..., N, 2).
     """
@@ -172,7 +172,7 @@ def _exact(name: str, src: Tensor, dst: Tensor) -> Tensor:
     rest, slopes = _left(entries, near_src, near_dst)
     down = (slopes.mT @ rest[..., None])[..., 0]  # 0 at the optimum
     curved = _curvature(entries, near_src.detach(), rest.detach(), slopes.detach())
-    # pairs that hardly agree may leave a valley without a lowest point: the gradient is 0 there
+    # if pairs hardly agree, the cost may have a valley without a minimum: the gradient is then 0
     with torch.no_grad():
         change, singular = torch.linalg.solve_ex(curved, down)
         sharp = (singular == 0) & change.isfinite().all(-1) & near
@@ -183,7 +183,7 @@ def _exact(name: str, src: Tensor, dst: Tensor) -> Tensor:
 
 
 def _near_one(src: Tensor, dst: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """src and dst (..., N, 2) about 0 with coordinates near 1, and the matrices back to pixels."""
+    """src and dst (..., N, 2), moved to 0 and scaled to about 1; the matrices back to pixels."""
     near, back = [], []
     for points in (src, dst):
         with torch.no_grad():
@@ -198,13 +198,13 @@ def _near_one(src: Tensor, dst: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]
 
 
 def _whole(entries: Tensor, into: Tensor, out_of: Tensor) -> Tensor:
-    """Eight entries (..., 8) as a matrix between pixels of any scale; into, out_of (..., 3, 3)."""
+    """The matrix between pixels, up to a factor, of entries (..., 8); into, out_of (..., 3, 3)."""
     nine = torch.cat((entries, torch.ones_like(entries[..., :1])), dim=-1)
     return out_of @ nine.unflatten(-1, (3, 3)) @ into
 
 
 def _scaled(matrix: Tensor, src: Tensor, dst: Tensor) -> Tensor:
-    """matrix (..., 3, 3) of src and dst (..., N, 2) with a last entry of 1, or cv2's scale.
+    """The matrix (..., 3, 3) for src and dst (..., N, 2), with a last entry of 1 or cv2's scale.
 
     cv2 solves for a matrix of norm 1 between points whose coordinates have a mean of 0 and a mean
     size of 1 along each axis, and divides by the last entry where that is not 0.
@@ -222,7 +222,7 @@ def _scaled(matrix: Tensor, src: Tensor, dst: Tensor) -> Tensor:
 
 
 def _left(entries: Tensor, src: Tensor, dst: Tensor) -> tuple[Tensor, Tensor]:
-    """What eight entries (..., 8) leave of pairs (..., N, 2), (..., 2 N), and its slopes."""
+    """The residuals (..., 2 N) of pairs (..., N, 2) for entries (..., 8), and their slopes."""
     rows = torch.cat((src, torch.ones_like(src[..., :1])), dim=-1)
     a, b, c = (entries[..., None, i : i + 3] for i in (0, 3, 6))
     w = 1 + (src * c).sum(-1)

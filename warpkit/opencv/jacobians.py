@@ -17,11 +17,11 @@ Parts = tuple[Tensor, Tensor, Tensor, Tensor]
 def of_projection(
     scene: Tensor, seen: list[Tensor], turning: Tensor, lens: Lens, skew: Tensor
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Of pixels of points (N, 3), without a gradient: by pose, camera, skew and lens.
+    """The derivatives of pixels with respect to pose, camera, skew and lens, without a gradient.
 
-    seen: the points before the camera, three (N,); turning (3, 3, 3): the derivative of the
-    rotation (3, 3) by its vector. Returns (2N, 6), by vector and shift, (2N, 4), by fx, fy, cx and
-    cy, (2N, 1) and (2N, n).
+    scene: points (N, 3); seen: the same in the camera's coordinates, three (N,); turning (3, 3, 3):
+    the derivative of the rotation matrix with respect to its vector. Returns (2N, 6), for rotation
+    vector and translation, (2N, 4), for fx, fy, cx and cy, (2N, 1) and (2N, n).
     """
     x, y, z = seen
     z = torch.where(z == 0, 1.0, z)
@@ -51,7 +51,7 @@ def _matrix(rows: tuple[tuple[Tensor, ...], ...]) -> Tensor:
 
 
 def _by_lens(lens: Lens, x: Tensor, y: Tensor) -> Tensor:
-    """The derivative of `models.bend` by each coefficient except the tilt's: (N, 2, n)."""
+    """The derivative of `models.bend` with respect to the coefficients, without tilt: (N, 2, n)."""
     q = x * x + y * y
     if lens.model == "fisheye":
         r = q.sqrt()
@@ -74,9 +74,9 @@ def _by_lens(lens: Lens, x: Tensor, y: Tensor) -> Tensor:
 
 
 def _tilted(lens: Lens, u: Tensor, v: Tensor) -> Parts:
-    """Directions (N,) on the tilted sensor, and what they gain by the untilted ones, (N, 2, 2).
+    """Directions (N,) on the tilted sensor, and their derivatives.
 
-    The last: by both angles, (N, 2, 2).
+    These are with respect to the untilted directions, (N, 2, 2), and to both angles, (N, 2, 2).
     """
     matrix = models.tilt(lens)
     a, b, w = rows_at(matrix, u, v)
@@ -95,7 +95,7 @@ def _tilted(lens: Lens, u: Tensor, v: Tensor) -> Parts:
 
 
 def tilting(tx: float, ty: float) -> tuple[Tensor, Tensor]:
-    """The derivative of `models.tilt` by each of its angles, (3, 3)."""
+    """The derivative of `models.tilt` with respect to each of its angles, (3, 3)."""
     (cx, sx), (cy, sy) = ((math.cos(t), math.sin(t)) for t in (tx, ty))
     about_x = _of((1, 0, 0), (0, cx, sx), (0, -sx, cx))
     about_y = _of((cy, 0, -sy), (0, 1, 0), (sy, 0, cy))
@@ -109,7 +109,7 @@ def tilting(tx: float, ty: float) -> tuple[Tensor, Tensor]:
 
 
 def _flat(turn: Tensor, corner: float) -> Tensor:
-    """The projection onto a turned sensor (3, 3), or what it gains, with 0 in the corner."""
+    """The projection onto a rotated sensor, (3, 3); with the corner 0, its derivative."""
     a, b, c = (float(turn[i, 2]) for i in (2, 0, 1))
     return _of((a, 0, -b), (0, a, -c), (0, 0, corner))
 

@@ -21,9 +21,9 @@ def device_of(src: Any) -> torch.device:
 def check_picture(
     name: str, argument: str, src: Any, types: tuple[torch.dtype, ...] | None, under: str = ""
 ) -> Any:
-    """An array or tensor (H, W) or (H, W, C) of one of the types, or of any (None).
+    """Validates an array or tensor (H, W) or (H, W, C) of one of the types; None: of any type.
 
-    under: why these types, for the message.
+    under: the reason for these types, for the message.
     """
     if not isinstance(src, (Tensor, np.ndarray)):
         checks.fail(name, argument, "a tensor or an array", type(src).__name__, TypeError)
@@ -48,18 +48,18 @@ def planes(image: Any) -> Tensor:
 
 
 def finish(src: Any, dst: Any, result: Tensor) -> Any:
-    """Planes (1, C, h, w) back in src's layout and kind."""
+    """Planes (1, C, h, w) in src's layout, as an array if src is one."""
     image = result[0, 0] if src.ndim == 2 else result[0].permute(1, 2, 0)
     if isinstance(src, Tensor):
         return image
-    return _array(dst, np.ascontiguousarray(image.detach().numpy()))  # M may be in a graph
+    return _array(dst, np.ascontiguousarray(image.detach().numpy()))  # M may require a gradient
 
 
 def as_picture(src: Any, *others: Tensor) -> np.ndarray | None:
     """An array or tensor (H, W) or (H, W, C) as an array (H, W, C), for kernels; no copy is made.
 
-    None if there is no memory to read, a derivative of it or of the `others` is wanted, or torch
-    traces.
+    None if the values are not in the CPU's memory, if a derivative of the image or of the `others`
+    is wanted, or while torch traces.
     """
     if isinstance(src, Tensor):
         if src.device.type != "cpu" or is_followed(src, *others):
@@ -80,7 +80,7 @@ def whole(array: np.ndarray) -> np.ndarray:
 
 
 def from_picture(src: Any, dst: Any, picture: np.ndarray) -> Any:
-    """A picture (h, w, C) in src's layout and kind."""
+    """A picture (h, w, C) in src's layout, as a tensor if src is one."""
     image = picture[..., 0] if src.ndim == 2 else picture
     if not isinstance(src, Tensor):
         return _array(dst, image)
@@ -89,7 +89,7 @@ def from_picture(src: Any, dst: Any, picture: np.ndarray) -> Any:
 
 
 def _array(dst: Any, array: np.ndarray) -> np.ndarray:
-    """The array as cv2 returns it, or `dst` with its values."""
+    """The array in cv2's shape, or `dst` with the array's values."""
     if written(dst, array) is dst and dst is not None:
         return dst
     if array.ndim == 3 and array.shape[2] == 1:

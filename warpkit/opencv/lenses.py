@@ -1,8 +1,9 @@
 """cv2's lens functions: undistorts images and points as OpenCV does, with gradients.
 
-Values are OpenCV's own: maps from float64, rounded once; images by a map of 1/32 pixels; points by
-its five steps (`warpkit.camera` iterates to convergence). Gradients are those of the exact model,
-straight through the rounding; for points those of the solution.
+Values are OpenCV's own: maps are computed in float64 and rounded once, images are sampled by a map
+of 1/32 pixels, and points take OpenCV's five steps (`warpkit.camera` iterates to convergence).
+Gradients are those of the exact model, straight-through for the rounding; for points, those of the
+solution.
 """
 
 from __future__ import annotations
@@ -139,7 +140,7 @@ def undistorted_array(
     size: tuple[int, int] | None,
     arithmetic: str,
 ) -> Any:
-    """Sample an array by the map of a lens, if map and size (its own if None) are plain.
+    """Sample an array by a lens's map, if all arguments are plain; size None is the array's own.
 
     lens: the first arguments of `plain_maps.lens_map`.
     """
@@ -172,10 +173,10 @@ def sample(
     stepped: bool = False,
     at_once: int = 0,
 ) -> Any:
-    """src at points (h, w, 2), float64: OpenCV's steps of 1/32 pixel, under "exact" as they are.
+    """Sample src at points (h, w, 2), float64, rounded to OpenCV's 1/32 pixel except for "exact".
 
-    made_of: the arguments that the points were made of, by their names; stepped: they are in such
-    steps already; at_once: as of `opencv_lenses.fixed_map`.
+    made_of: the arguments from which the points were made, by name; stepped: the points are already
+    rounded; at_once: as in `opencv_lenses.fixed_map`.
     """
     dst = check_output(name, "dst", dst, src)
     arithmetic = as_arithmetic(name, arithmetic)
@@ -244,9 +245,9 @@ def undistorted(lens: Lens, points: Tensor, steps: Criteria) -> Tensor:
 
 
 def project(view: Tensor, directions: Tensor) -> Tensor:
-    """Directions (..., 2) under a matrix (3, 3), divided as OpenCV does.
+    """Directions (..., 2) projected by a matrix (3, 3), with OpenCV's division.
 
-    Gradients: 0 where the result is infinite or NaN, without effect on others.
+    Gradients: 0 where the result is infinite or NaN, which does not affect other points.
     """
     fixed, moved = view.detach(), directions.detach()
     value = _divided(*rows_at(fixed, *moved.unbind(-1)))
@@ -259,7 +260,7 @@ def project(view: Tensor, directions: Tensor) -> Tensor:
 
 
 def _divided(a: Tensor, b: Tensor, w: Tensor) -> Tensor:
-    """(a / w, b / w) of (...) as (..., 2), by the product with 1 / w."""
+    """(a / w, b / w), (..., 2), from a, b and w (...), computed by products with 1 / w."""
     per = 1 / w
     return torch.stack((a * per, b * per), dim=-1)
 
@@ -322,7 +323,7 @@ def _centred(
     scales = []
     for rectangle in optimal.rectangles(*pixels.unbind(-1)):
         left, top, right, bottom = rectangle
-        right, bottom = left + (right - left), top + (bottom - top)  # as cv2, which keeps sides
+        right, bottom = left + (right - left), top + (bottom - top)  # cv2 stores width and height
         sides = (cx / (lens.cx - left), cy / (lens.cy - top))
         sides += (cx / (right - lens.cx), cy / (bottom - lens.cy))
         scales.append(torch.stack(sides))
@@ -336,13 +337,13 @@ def _centred(
 
 
 def _nearest(sides: Sequence[float]) -> tuple[int, ...]:
-    """Rect from Rect_<double>, (x, y, w, h): sides are rounded, half to even, as corners are."""
+    """cv::Rect (x, y, w, h) from Rect_<double>: all four numbers are rounded half to even."""
     left, top, right, bottom = sides
     return _whole(round, left, top, right - left, bottom - top)
 
 
 def _whole(rounded: Callable[[float], int], *numbers: float) -> tuple[int, ...]:
-    """Pixels of a rectangle as C's int: its lowest number where it does not hold them."""
+    """Pixels of a rectangle as C's int: numbers out of range become the lowest int."""
     return tuple(rounded(n) if abs(n) < 2**31 else -(2**31) for n in numbers)
 
 
@@ -352,7 +353,7 @@ def _inner(points: Tensor) -> list[float]:
 
 
 def _within(roi: tuple[int, ...], size: tuple[int, int]) -> tuple[int, int, int, int]:
-    """(x, y, w, h) cut to an image of `size`; zeros where nothing is left."""
+    """(x, y, w, h) clipped to an image of `size`; all zeros if nothing is left."""
     if min(roi[2:]) <= 0:
         return (0, 0, 0, 0)
     x, y = max(roi[0], 0), max(roi[1], 0)

@@ -80,7 +80,7 @@ def convertMaps(
 
 
 def _pair(name: str, map1: Any, map2: Any) -> tuple[Tensor, Tensor | None, bool]:
-    """Both maps as tensors, and whether they are fixed ones."""
+    """Both maps as tensors, and whether they are fixed-point maps."""
     device = common_device(map1, map2)
     first, second = (
         checks.from_array(name, argument, value, device) if isinstance(value, np.ndarray) else value
@@ -93,7 +93,7 @@ def _pair(name: str, map1: Any, map2: Any) -> tuple[Tensor, Tensor | None, bool]
         checks.check_dense(name, "map1, map2", value)
         checks.check_device(name, "map2", value, device, "`map1`")
     if isinstance(second, Tensor) and second.dtype == torch.int16 and second.ndim == 2:
-        second = second.view(torch.uint16)  # its bits, as cv2 reads them
+        second = second.view(torch.uint16)  # cv2 reinterprets the bits, too
         tensors = [first, second] if isinstance(first, Tensor) else [second]
     kinds = [(str(value.dtype).removeprefix("torch."), value.ndim) for value in tensors]
     shapes = {tuple(value.shape[:2]) for value in tensors}
@@ -111,7 +111,7 @@ def _pair(name: str, map1: Any, map2: Any) -> tuple[Tensor, Tensor | None, bool]
 
 
 def _fixed(points: Tensor, whole: bool) -> tuple[Tensor, Tensor | None]:
-    """Float32 points as int16 pixels, saturated, and 1/32 parts unless `whole`."""
+    """Float32 points as saturated int16 pixels, and 1/32 parts unless `whole`."""
     points = points.detach()
     if whole:
         return saturate16(to_int32(points)).to(torch.int16), None
@@ -233,7 +233,7 @@ def _polar_array(
 
 
 def _polar_size(name: str, dsize: Any, radius: Tensor) -> tuple[int, int]:
-    """dsize (W, H) as (H, W), its zeros replaced as OpenCV does."""
+    """dsize (W, H) as (H, W), with zeros replaced as in OpenCV."""
     pair = as_list(name, "dsize", dsize)
     if is_empty(pair):
         checks.check_held(name, "maxRadius", radius)

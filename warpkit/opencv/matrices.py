@@ -111,7 +111,7 @@ def getPerspectiveTransform(
     found, solved = opencv_matrices.perspective(_array(src, SINGLE), _array(dst, SINGLE))
 
     def exact(value: Tensor) -> Tensor:
-        # rounding changes nearly singular matrices: the exact one must have OpenCV's sign
+        # rounding changes nearly singular matrices: only an exact one close to OpenCV's is used
         raw = quads.carry(src, dst).detach()
         along = (raw * value).sum((-1, -2)).abs() / (
             raw.norm(dim=(-1, -2)) * value.norm(dim=(-1, -2))
@@ -203,12 +203,12 @@ def boxPoints(box: Any, points: ImageLike | None = None) -> Any:
 _UNIT_SQUARE = torch.tensor([[0, 0], [1, 0], [1, 1], [0, 1]], dtype=torch.float64)
 """Replaces points without a gradient; any for which the formulas are finite."""
 _METHODS = (DECOMP_LU, DECOMP_SVD, DECOMP_QR, DECOMP_NORMAL, DECOMP_NORMAL | DECOMP_SVD)
-"""Those with which OpenCV's own answer is the solution; the others need a symmetric system."""
+"""The methods with which OpenCV itself finds the solution; others need a symmetric system."""
 
 
 def _is_readable(values: tuple[Any, ...]) -> bool:
     if checks.result_kind(*values)[0] is None:
-        return True  # numbers and arrays, whatever torch does
+        return True  # numbers and arrays, even while torch traces
     tensors = [value for value in values if isinstance(value, Tensor)]
     return is_eager(*tensors) and not any(tensor.is_meta for tensor in tensors)
 
@@ -229,15 +229,15 @@ def _floats(
     device: torch.device | None,
     read: Callable[..., Tensor] = checks.as_float,
 ) -> Tensor:
-    """In float64; numbers and arrays on the CPU, whatever torch's default device is."""
+    """A float64 tensor; numbers and arrays are on the CPU, whatever torch's default device is."""
     return arguments.floats(name, argument, value, device or torch.device("cpu"), read).double()
 
 
 def _pairs(name: str, src: Any, dst: Any, n: int) -> tuple[torch.device | None, Tensor, Tensor]:
-    """The points (..., n, 2) in float64, and the device of the tensors among them."""
+    """The points (..., n, 2) in float64, and the device of tensors among them, if any."""
     device = checks.result_kind(src, dst)[0]
     pairs = [_floats(name, argument, p, device) for argument, p in (("src", src), ("dst", dst))]
-    if device is None:  # cv2 takes (n, 1, 2) and (1, n, 2) too, as its own functions return points
+    if device is None:  # cv2 also takes (n, 1, 2) and (1, n, 2), which its functions return
         pairs = [p.reshape(n, 2) if p.numel() == 2 * n and p.shape[-1] == 2 else p for p in pairs]
     for argument, points in zip(("src", "dst"), pairs, strict=True):
         checks.check_last(name, argument, points, n, 2)
@@ -247,7 +247,7 @@ def _pairs(name: str, src: Any, dst: Any, n: int) -> tuple[torch.device | None, 
 
 
 def _exactly(name: str, src: Any, dst: Any, n: int) -> tuple[Any, Any]:
-    """The points, of which warpkit's own functions take more than `n` too."""
+    """The points, checked to be `n`: warpkit's own functions take more, too."""
     for argument, points in (("src", src), ("dst", dst)):
         if isinstance(points, Tensor):
             checks.check_last(name, argument, points, n, 2)
@@ -268,9 +268,9 @@ def _result(
     tensors: tuple[Tensor, ...],
     exact: Callable[[Tensor], Tensor],
 ) -> Any:
-    """An array, or with tensors among the arguments a tensor with the gradient of `exact`.
+    """An array; if a tensor is among the arguments, a tensor with the gradient of `exact`.
 
-    `exact` gets the value, and is called only if a gradient is wanted.
+    `exact` takes the value, and is called only if a gradient is wanted.
     """
     if device is None:
         return found

@@ -1,7 +1,7 @@
-"""Arguments that are plain numbers, for the native library: makes no tensors.
+"""Calls the native library with plain numbers, without making tensors.
 
 Plain arguments are arrays, and CPU tensors without derivatives. Each function returns None if an
-argument is not plain or not valid: its caller then raises the error, or computes by torch's
+argument is not plain or not valid: its caller then raises the error, or computes by torch
 operations, whose gradients are those of the exact formulas.
 """
 
@@ -55,7 +55,7 @@ def _native() -> ModuleType | None:
 
 
 def are_plain(*tensors: Tensor, followed: bool = True) -> bool:
-    """Whether tensors hold numbers on the CPU; `followed`: and need no derivative."""
+    """Whether tensors hold numbers on the CPU, and if `followed`, need no derivative."""
     if any(tensor.device.type != "cpu" for tensor in tensors) or not is_eager(*tensors):
         return False
     return not (followed and wants_gradient(*tensors))
@@ -73,18 +73,18 @@ def numbers(value: Any, types: set[np.dtype] = NUMBERS) -> np.ndarray | None:
 
 
 def given(values: tuple[Any, ...], result: np.ndarray, output: Any = None) -> Any:
-    """A tensor where one is among the arguments, else an array, written to `output` if it fits."""
+    """A tensor if one is among the arguments, else an array, written to `output` if that fits."""
     return torch.from_numpy(result) if has_tensor(*values) else written(output, result)
 
 
 def _matrix(value: Any, *shapes: tuple[int, int]) -> np.ndarray | None:
-    """In float64."""
+    """A matrix of one of the shapes, in float64."""
     found = numbers(value)
     return found.astype(np.float64) if found is not None and found.shape in shapes else None
 
 
 def brown_lens(camera: Any, k: Any) -> Any:
-    """A `PlainLens` of a matrix (3, 3) and its coefficients, as points are undistorted by it."""
+    """The `PlainLens` of a matrix (3, 3) and coefficients, for undistorting points."""
     known, matrix = kernels(), _matrix(camera, (3, 3))
     if known is None or matrix is None:
         return None
@@ -116,7 +116,7 @@ def undistorted_points(
 
 
 def view_of(R: Any, P: Any) -> list[float] | None:
-    """What directions are multiplied by, row by row: R (3, 3) or None, then P (3, 3) or (3, 4)."""
+    """The matrix for directions, row by row: R (3, 3) or None, then P (3, 3) or (3, 4)."""
     turn = np.eye(3) if R is None else _matrix(R, (3, 3))
     if P is None or turn is None:
         return None if turn is None else turn.ravel().tolist()
@@ -128,7 +128,7 @@ def view_of(R: Any, P: Any) -> list[float] | None:
 
 
 def fisheye_lens(camera: Any, k: Any) -> Any:
-    """A `PlainLens` of a matrix (3, 3) and four coefficients."""
+    """The `PlainLens` of a matrix (3, 3) and four coefficients."""
     known, matrix, k = kernels(), _matrix(camera, (3, 3)), numbers(k)
     if known is None or matrix is None or k is None or k.size != 4 or max(k.shape) != 4:
         return None
@@ -170,7 +170,7 @@ def _transforms() -> ModuleType:
 def matrix_of_pairs(src: Any, dst: Any, n: int) -> np.ndarray | None:
     """cv2.getAffineTransform of 3 pairs of points, or cv2.getPerspectiveTransform of 4.
 
-    None if there is none or several: points that are not in general position.
+    None if there is no matrix or several, for points that are not in general position.
     """
     known, pairs = kernels(), []
     for value in (src, dst):
@@ -204,7 +204,7 @@ def optimal_matrix(
     lenses = []
     for left, top, right, bottom in _rectangles(directions):
         if right == left or bottom == top:
-            return None  # Python would raise, while torch returns infinities
+            return None  # Python's division would raise an error, torch's gives infinities
         fx, fy = width / (right - left), height / (bottom - top)
         lenses.append((fx, fy, -fx * left, -fy * top))
     fx, fy, cx, cy = (a * (1 - alpha) + b * alpha for a, b in zip(*lenses, strict=True))
@@ -223,7 +223,7 @@ def _rectangles(points: np.ndarray) -> tuple[list[float], list[float]]:
     xs, ys = points.T.tolist()
     sides = xs[:n], ys[n : 2 * n], xs[2 * n : 3 * n], ys[3 * n :]
 
-    if math.isnan(sum(xs) + sum(ys)):  # which are no side
+    if math.isnan(sum(xs) + sum(ys)):  # NaN does not count
         xs, ys, *sides = ([v for v in values if v == v] for values in (xs, ys, *sides))
 
     def first(values: list[float]) -> float:
@@ -237,9 +237,9 @@ def _rectangles(points: np.ndarray) -> tuple[list[float], list[float]]:
 
 
 def lens_map(lens: Lens, view: Tensor, size: tuple[int, int], kind: str) -> Any:
-    """Two arrays, of which the second may be None: a map of a kind as `cpu.maps` has them.
+    """Two arrays, of which the second may be None: a map of one of the kinds of `cpu.maps`.
 
-    view (3, 3): as of `camera.maps.undistorting`.
+    view (3, 3): as in `camera.maps.undistorting`.
     """
     known, tensors = kernels(), (view, *lens.tensors())
     if known is None or not are_plain(*tensors, followed=kind != "fixed"):
@@ -258,7 +258,7 @@ def lens_map(lens: Lens, view: Tensor, size: tuple[int, int], kind: str) -> Any:
 
 
 def converted_map(first: Tensor, second: Tensor | None, kind: str) -> Any:
-    """Two arrays, of which the second may be None: maps (h, w) or (h, w, 2) as another kind."""
+    """Two arrays, of which the second may be None: maps (h, w) or (h, w, 2) of another kind."""
     known, tensors = kernels(), [first] if second is None else [first, second]
     if known is None or not are_plain(*tensors, followed=kind in ("planes", "pairs")):
         return None
@@ -282,9 +282,9 @@ def map_to_polar(
 def map_from_polar(
     size: tuple[int, int], polar_size: tuple[int, int], center: Tensor, radius: Tensor, log: bool
 ) -> Tensor | None:
-    """As `opencv_polar.map_from_polar`, for a picture that has one row more on top.
+    """As `opencv_polar.map_from_polar`, for a picture with one more row on top.
 
-    None with `log`, whose logarithms are torch's.
+    None with `log`, because the logarithms must be torch's.
     """
     known = kernels()
     if known is None or log or not are_plain(center, radius):
@@ -303,7 +303,7 @@ def to_polar(x: Any, y: Any, degrees: bool) -> tuple[np.ndarray, np.ndarray] | N
 
 
 def from_polar(length: Any, angle: Any, degrees: bool) -> tuple[np.ndarray, np.ndarray] | None:
-    """cv2.polarToCart; None also of angles of too many turns."""
+    """cv2.polarToCart; None also for angles of too many turns."""
     known, turns = kernels(), numbers(angle, FLOATS)
     lengths = None if length is None else numbers(length, FLOATS)
     if known is None or turns is None or not turns.size:
@@ -332,8 +332,8 @@ def remapped(
 ) -> Tensor | None:
     """cv2.remap by two planes of float32 or by convertMaps's integers: (1, C, h, w).
 
-    None also of pairs of floats, which the core takes as they are, and where two planes may lie
-    within [-1, 1], of which the core warns.
+    None also for pairs of floats, which the core takes unchanged, and if both planes may lie within
+    [-1, 1], about which the core warns.
 
     image (1, C, H, W); first and second (h, w), or (h, w, 2) and (h, w) or None; background
     (1, C, h, w).

@@ -16,14 +16,14 @@ from warpkit.engine.backends import select_fits
 from warpkit.opencv import numbers_alone
 
 LEAST = 2.0**-23
-"""A last entry that is no larger, of the matrix that cv2 solves for, is none."""
+"""A last entry up to this size, in the matrix that cv2 solves for, counts as 0."""
 
 GAP = 1e-8
-"""How far the least eigenvalue is below the next, in parts of the largest: rounding then moves its
-vector by 1e-7 at most."""
+"""The least distance of the two smallest eigenvalues, as a part of the largest: rounding then moves
+the eigenvector by at most 1e-7."""
 
 FLAT = 1e-9
-"""A determinant that is no larger, of a matrix of norm 1, may be that of points on a line."""
+"""If the determinant of a matrix of norm 1 is at most this, the points may be collinear."""
 
 
 def reach(threshold: float) -> float:
@@ -49,7 +49,7 @@ def _rounded(value: Any, count: int | None) -> np.ndarray | None:
 
 
 def _as_array(points: Any) -> Any:
-    """A list as an array: both get the same bits."""
+    """A list as an array: both must give the same bits."""
     if not isinstance(points, (list, tuple)):
         return points
     try:
@@ -103,7 +103,7 @@ def of_many(
 
 
 def _near_one(points: np.ndarray, middle: np.ndarray) -> tuple[np.ndarray, float]:
-    """Points (N, 2) about 0 with coordinates near 1, and what they were divided by."""
+    """Points (N, 2) moved to 0 and scaled to about 1, and their divisor."""
     local = points - middle
     size = float(np.abs(local).mean())
     return local / size, size
@@ -137,7 +137,7 @@ def _direct(src: np.ndarray, dst: np.ndarray) -> np.ndarray | None:
 def _between_pixels(
     matrix: np.ndarray, middles: tuple[np.ndarray, np.ndarray], sizes: tuple[float, float]
 ) -> np.ndarray:
-    """A matrix (3, 3) between points about 0 and near 1 as one between pixels."""
+    """A matrix (3, 3) between such points, converted to one between pixels."""
     rows = matrix.copy()
     rows[:, :2] /= sizes[0]
     rows[:, 2] -= rows[:, :2] @ middles[0]
@@ -146,7 +146,7 @@ def _between_pixels(
 
 
 def _ends_in_zero(matrix: np.ndarray, src: np.ndarray, dst: np.ndarray) -> bool:
-    """Whether the last entry of a matrix (3, 3) of src and dst (N, 2) is 0 for cv2."""
+    """Whether cv2 takes the last entry of the matrix (3, 3) for src and dst (N, 2) as 0."""
     middles = src.mean(0), dst.mean(0)
     spreads = np.abs(src - middles[0]).mean(0), np.abs(dst - middles[1]).mean(0)
     rows = np.empty((3, 3))

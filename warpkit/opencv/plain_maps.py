@@ -32,7 +32,7 @@ Maps = tuple[np.ndarray, np.ndarray | None]
 def lens_map(
     model: str, camera: Any, k: Any, turn: Any, view: Any, size: tuple[int, int], kind: str
 ) -> Maps | None:
-    """A map of a kind as `numbers_alone.lens_map` makes it, of a lens that is not tilted.
+    """A map of a kind, as from `numbers_alone.lens_map`, for a lens without tilt.
 
     view: the new camera's matrix; turn: None, or a rotation before it, (3, 3).
     """
@@ -49,7 +49,7 @@ def lens_map(
         if type(turn) is not np.ndarray or turn.dtype not in NUMBERS or turn.shape != (3, 3):
             return None
         product = torch.from_numpy(matrix) @ torch.from_numpy(turn.astype(np.float64))
-        matrix = product.numpy()  # numpy's may round otherwise
+        matrix = product.numpy()  # numpy's product may round differently
     from warpkit.engine.backends.cpu.inverse import invert_numbers
 
     return known.lens_map(lens, invert_numbers(matrix).ravel().tolist(), size, kind)
@@ -71,7 +71,7 @@ def _lens(model: str, camera: Any, k: Any) -> Any:
 
 
 def converted(map1: Any, map2: Any, kind: str, whole: bool) -> Maps | None:
-    """cv2.convertMaps of floats to any kind, fixed ones `whole` or not; of fixed ones to floats."""
+    """cv2.convertMaps of floats to any kind, or of fixed maps to floats; whole: no 1/32 parts."""
     known = numbers_alone.kernels()
     arrays = [value for value in (map1, map2) if value is not None]
     if known is None or any(type(value) is not np.ndarray for value in arrays):
@@ -105,9 +105,10 @@ def polar_map(
     log: bool,
     back: bool,
 ) -> np.ndarray | None:
-    """Where cv2.warpPolar looks, (h, w, 2), float32; back: in a picture with one row more on top.
+    """The source positions of cv2.warpPolar, (h, w, 2), float32.
 
-    None of the inverse with `log`, whose logarithms are torch's.
+    back: from polar coordinates, in a picture with one more row on top. None for this with `log`,
+    because the logarithms must be torch's.
     """
     known, middle, reach = numbers_alone.kernels(), pair(center), number(radius)
     if known is None or middle is None or reach is None or (back and log):
@@ -130,7 +131,7 @@ def can_sample(src: Any) -> bool:
 
 
 def sampled(src: Any, maps: Maps, interpolation: str, arithmetic: str) -> np.ndarray | None:
-    """An array (H, W) or (H, W, C) at a map, 0 around it: two planes, pairs, or fixed ones."""
+    """An array (H, W) or (H, W, C) sampled by maps of any kind, with 0 outside the image."""
     if arithmetic == "exact" or not can_sample(src):
         return None
     first, second = (None if part is None else np.ascontiguousarray(part) for part in maps)
@@ -157,7 +158,7 @@ def _call(
     interpolation: str,
     arithmetic: str,
 ) -> Any:
-    """A call of OpenCV's kernels for arrays of such shapes and types; None where none serves."""
+    """A call of OpenCV's kernels for arrays of these shapes and types; None if unsupported."""
 
     image = planes(np.broadcast_to(np.zeros((), dtype), shape).copy())
     rule = SamplingRule(interpolation, "constant", arithmetic)

@@ -1,4 +1,4 @@
-"""cv2's small matrices of Python numbers and arrays, without tensors.
+"""cv2's small matrices from Python numbers and arrays, without tensors.
 
 The bits are those of `engine.arithmetic.opencv_matrices`. Each function returns None if an argument
 is not plain or not valid; its caller then raises the error.
@@ -28,7 +28,7 @@ def number(value: Any) -> float | None:
 
 
 def pair(value: Any) -> tuple[float, float] | None:
-    """Two plain numbers of a sequence or an array, rounded to float32, as cv2.Point2f's are."""
+    """Two plain numbers of a sequence or an array, rounded to float32 as in cv2.Point2f."""
     if type(value) is np.ndarray and value.shape == (2,) and value.dtype in NUMBERS:
         value = value.tolist()
     if type(value) not in (tuple, list) or len(value) != 2:

@@ -1,9 +1,9 @@
 """cv2.projectPoints and cv2.fisheye.projectPoints of plain numbers, by the native library.
 
-Both return pixels (N, 2) and their jacobian, or None if an argument is not plain or not valid:
-the caller then raises the error, or computes by torch's operations. Pixels of brown lenses have
-the same bits by either path; a fisheye's arctangents and all jacobians are OpenCV's own here, and
-within some last bits of these there.
+Both return pixels (N, 2) and their Jacobian, or None if an argument is not plain or not valid: the
+caller then raises the error, or computes by torch operations. Pixels of brown lenses have the same
+bits either way. Fisheye pixels and all Jacobians have OpenCV's bits here, but may differ from them
+in some last bits if computed by torch.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from warpkit.opencv.cameras import point_rows
 from warpkit.opencv.numbers_alone import FLOATS, numbers
 
 LEAST_RATIO = 2.0**-23
-"""An aspect ratio that is no larger is none."""
+"""An aspect ratio up to this size counts as not given."""
 
 UPRIGHT = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
 
@@ -28,9 +28,9 @@ Projection = tuple[np.ndarray, np.ndarray]
 def brown(
     scene: Any, rvec: Any, tvec: Any, camera: Any, k: Any, ratio: Any, vector: Any = None
 ) -> Projection | None:
-    """Points (N, 3), in any form that `cameras.point_rows` takes.
+    """cv2.projectPoints of points in any form that `cameras.point_rows` takes.
 
-    k: not None; ratio: a fixed fx / fy, or 0; vector: of rvec, if that is a matrix.
+    k: not None; ratio: a fixed fx / fy, or 0; vector: rvec's rotation vector, if rvec is a matrix.
     """
     points, coefficients = numbers(scene, FLOATS), numbers(k)
     points = None if points is None else point_rows(points, 3)
@@ -52,7 +52,7 @@ def brown(
 
 
 def fisheye(scene: Any, rvec: Any, tvec: Any, K: Any, D: Any, alpha: Any) -> Projection | None:
-    """Points (..., 3), by rows."""
+    """cv2.fisheye.projectPoints of points (..., 3)."""
     points, lens = numbers(scene, FLOATS), numbers_alone.fisheye_lens(K, D)
     pose = _pose(rvec, tvec)
     if points is None or lens is None or pose is None or not points.size:
@@ -64,13 +64,13 @@ def fisheye(scene: Any, rvec: Any, tvec: Any, K: Any, D: Any, alpha: Any) -> Pro
 
 
 def _pose(rvec: Any, tvec: Any, vector: Any = None) -> Any:
-    """A `PlainPose`; vector: of rvec, if that is a matrix."""
+    """The `PlainPose`; vector: rvec's rotation vector, if rvec is a matrix."""
     known, turn, shift = numbers_alone.kernels(), numbers(rvec), numbers(tvec)
     if known is None or turn is None or shift is None or shift.size != 3:
         return None
     axis = turn if vector is None else vector
     if axis.size != 3 or not all(map(math.isfinite, axis.ravel().tolist())):
-        return None  # Python's sines raise an error at infinity
+        return None  # Python's sine of infinity raises an error
     return known.PlainPose(_floats(axis), None if vector is None else _floats(turn), _floats(shift))
 
 

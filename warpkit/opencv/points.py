@@ -72,7 +72,7 @@ def perspectiveTransform(src: PointsLike, m: MatrixLike, dst: ImageLike | None =
     if tuple(matrix.shape) != (channels + 1, channels + 1):
         wanted = f"of shape ({channels + 1}, {channels + 1}) for points of {channels} numbers"
         checks.fail(name, "m", wanted, checks.shape_of(matrix))
-    # plain operations, with the gradient of their own
+    # plain torch operations, which have their own gradient
     result = opencv_points.perspective(values, matrix)
     return _finish(name, src, result, given, dst)
 

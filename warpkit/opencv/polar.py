@@ -137,9 +137,9 @@ def _outputs(name: str, given: tuple[Any, Any], **outputs: Any) -> list[Any]:
 def _as_given(
     given: bool, found: Sequence[Tensor] | Sequence[np.ndarray], outputs: tuple[Any, Any]
 ) -> tuple[Any, Any]:
-    """Both results in the kind of what came; cv2 drops an array's one channel, and 4 makes columns.
+    """Both results (...), as tensors if one was `given`, otherwise as arrays of cv2's shapes.
 
-    Of one axis. found: two of (...).
+    cv2 drops a single channel, and OpenCV 4 turns one axis into a column.
     """
     made = []
     for result, output in zip(found, outputs, strict=True):

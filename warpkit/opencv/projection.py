@@ -1,7 +1,7 @@
 """cv2's projection of scenes to pixels, with gradients: Rodrigues and projectPoints.
 
-Values follow OpenCV's steps, gradients the exact formulas. Jacobians are returned as in cv2,
-without gradients.
+Values are computed by OpenCV's steps, and gradients by the exact formulas. Jacobians are returned
+as in cv2, without gradients.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from warpkit.types import ImageLike, MatrixLike, NumbersLike, PointsLike
 
 BROWN = ("cameraMatrix", "distCoeffs")
 NEAR_NO_TURN = 1e-3
-"""Of 1 - cos: there the series of angle / sine to its fourth power is exact to 1e-17."""
+"""For 1 - cos below this, the series of angle / sine to the fourth power is exact to 1e-17."""
 LARGEST = 100
-"""Entries of a matrix from which on OpenCV's vector is zero."""
+"""OpenCV returns a zero vector for a matrix with entries of this size."""
 NEWTON_STEPS = 2
 """Newton steps from the constant rotation: k steps have its derivatives up to order 2^k - 1."""
 
@@ -39,8 +39,8 @@ def Rodrigues(
     src (3,), (3, 1), (1, 3) or (1, 1, 3), the axis times the angle in radians, or a matrix (3, 3),
     which is replaced by the nearest orthogonal one. Returns (3, 3) and (3, 9), or (3, 1) and (9,
     3), of src's type; entry (i, j) of the jacobian is the derivative of j by i. Gradients, if src
-    is a
-    tensor: up to the third order of the matrix or vector, 0 at 180 degrees; the jacobian has none.
+    is a tensor: up to the third order of the matrix or vector, 0 at 180 degrees; the jacobian has
+    none.
 
     >>> import numpy as np
     >>> Rodrigues(np.array([0, 0, np.pi / 2]))[0].round(6)
@@ -70,7 +70,7 @@ def Rodrigues(
 
 
 def _plain(src: Any) -> tuple[np.ndarray, np.ndarray] | None:
-    """The same of a plain array, in float64 and without a tensor for a vector."""
+    """The same for a plain array, in float64; a vector is converted without tensors."""
     values = src if type(src) is np.ndarray and src.dtype in numbers_alone.FLOATS else None
     if values is None or torch.compiler.is_compiling():
         return None
@@ -87,7 +87,7 @@ def _plain(src: Any) -> tuple[np.ndarray, np.ndarray] | None:
 
 
 def _turn(vector: Tensor) -> tuple[Tensor, Tensor]:
-    """The matrix (3, 3) of three numbers, and its derivatives (3, 9)."""
+    """The matrix (3, 3) of a rotation vector, and its derivatives (3, 9)."""
     flat = vector.flatten()
     rotation, slopes = opencv_projection.turn_of(flat.detach().tolist())
     value = flat.new_tensor(rotation).reshape(3, 3)
@@ -103,13 +103,13 @@ def _vector(matrix: Tensor) -> tuple[Tensor, Tensor]:
     nearest = _orthogonal(fixed)
     vector, slopes = opencv_projection.vector_of(nearest.tolist())
     value, slopes = fixed.new_tensor(vector)[:, None], fixed.new_tensor(slopes).T
-    if is_followed(matrix) and bool(slopes.any()):  # not at a half turn
+    if is_followed(matrix) and bool(slopes.any()):  # except at 180 degrees
         value = with_gradient_of(value, _logarithm(_nearest(matrix, nearest))[:, None])
     return value, slopes
 
 
 def _orthogonal(matrix: Tensor) -> Tensor:
-    """The orthogonal matrix that is nearest to one (3, 3)."""
+    """The orthogonal matrix that is nearest to a matrix (3, 3)."""
     u, _, v = torch.linalg.svd(matrix)
     return u @ v
 
@@ -117,8 +117,8 @@ def _orthogonal(matrix: Tensor) -> Tensor:
 def _nearest(matrix: Tensor, rotation: Tensor) -> Tensor:
     """The rotation that is nearest to a matrix, with its derivatives.
 
-    rotation: its value; both of one shape. Newton's steps need no division by differences of
-    singular values, which are all one for a rotation.
+    rotation: the value, of the matrix's shape. Newton's steps do not divide by differences of
+    singular values, which are all 1 for a rotation.
     """
     unit = torch.eye(3, dtype=matrix.dtype, device=matrix.device)
     for _ in range(NEWTON_STEPS):
@@ -132,7 +132,7 @@ def _nearest(matrix: Tensor, rotation: Tensor) -> Tensor:
 
 
 def _logarithm(turn: Tensor) -> Tensor:
-    """The vector (3,) of a rotation (3, 3) by less than a half turn."""
+    """The vector (3,) of a rotation (3, 3) by less than 180 degrees."""
     sides = (turn[2, 1] - turn[1, 2], turn[0, 2] - turn[2, 0], turn[1, 0] - turn[0, 1])
     cosine = (turn.diagonal().sum() - 1) / 2
     less = 1 - cosine
@@ -158,10 +158,10 @@ def projectPoints(
 
     objectPoints (N, 3), (N, 1, 3), (1, N, 3), (3, N) or (3,); (3, 3) has a point in each row; rvec
     three numbers or a matrix (3, 3); tvec three numbers; cameraMatrix (3, 3); distCoeffs None or 4,
-    5, 8, 12 or 14 numbers; aspectRatio: a fixed fx / fy, or 0.
-    Returns pixels (N, 1, 2) of objectPoints' type, and (2N, 10 + n), float64: their derivatives by
-    rvec, tvec, fx, fy, cx, cy and the n coefficients. Gradients of the pixels, where an argument is
-    a tensor: all orders, to all; the jacobian has none.
+    5, 8, 12 or 14 numbers; aspectRatio: a fixed fx / fy, or 0. Returns pixels (N, 1, 2) of
+    objectPoints' type, and (2N, 10 + n), float64: their derivatives by rvec, tvec, fx, fy, cx, cy
+    and the n coefficients. Gradients of the pixels, if an argument is a tensor: all orders, to all;
+    the jacobian has none.
 
     >>> import numpy as np
     >>> still, camera = np.zeros(3), np.array([[100.0, 0, 50], [0, 100, 40], [0, 0, 1]])
@@ -197,7 +197,7 @@ def projectPoints(
 
 
 def _five_zeros(k: Any) -> Any:
-    """Without a lens, cv2 uses five zero coefficients, which its jacobian includes."""
+    """Replaces a missing lens by five zero coefficients: cv2's Jacobian includes these."""
     return np.zeros(5) if cameras.is_nothing(k) else k
 
 
@@ -207,7 +207,7 @@ def as_given_pair(
     values: tuple[Any, ...],
     outputs: tuple[Any, Any],
 ) -> tuple[Any, Any]:
-    """Pixels and jacobian, tensors if one is among the values, whose first is the scene."""
+    """Pixels and Jacobian; tensors if one is among `values`, of which the first is the scene."""
     pixels, slopes = (
         numbers_alone.given(values, part, check_output(name, argument, output, values[0]))
         for argument, part, output in zip(("imagePoints", "jacobian"), found, outputs, strict=True)
@@ -221,13 +221,13 @@ class Pose(NamedTuple):
     turn: Tensor
     """(3, 3), OpenCV's own numbers, with the exact gradient."""
     turning: Tensor
-    """(3, 3, 3), without a gradient: the derivative of the rotation by its vector."""
+    """(3, 3, 3), without a gradient: the rotation's derivative with respect to its vector."""
     shift: Tensor
     """(3,)."""
 
 
 def as_pose(name: str, rvec: Any, tvec: Any, device: torch.device, matrices: bool = True) -> Pose:
-    """cv2's rvec, three numbers or with `matrices` a matrix (3, 3), and its tvec."""
+    """The pose of cv2's rvec, three numbers or with `matrices` a matrix (3, 3), and tvec."""
     turn, shift = (
         cameras.as_array(name, argument, value, device)
         for argument, value in (("rvec", rvec), ("tvec", tvec))
@@ -247,7 +247,7 @@ def as_pose(name: str, rvec: Any, tvec: Any, device: torch.device, matrices: boo
 def projected(
     scene: Tensor, pose: Pose, lens: Lens, skew: Tensor
 ) -> tuple[Tensor, tuple[Tensor, Tensor, Tensor, Tensor]]:
-    """Pixels (N, 2) of points (N, 3), and their derivatives as of `jacobians.of_projection`."""
+    """Pixels (N, 2) of points (N, 3), and the derivatives of `jacobians.of_projection`."""
     fixed = lens.detach()
     camera = (fixed.fx, fixed.fy, fixed.cx, fixed.cy)
     k = torch.stack(fixed.k)
@@ -272,6 +272,6 @@ def projected(
 
 
 def _shown(lens: Lens, skew: Tensor, x: Tensor, y: Tensor, z: Tensor) -> Tensor:
-    """Pixels (N, 2) of points before the camera, of three (N,)."""
+    """Pixels (N, 2) of points x, y, z (N,) in the camera's coordinates."""
     u, v = models.distort(lens, x / z, y / z)
     return torch.stack(models.to_pixels(lens, u + skew * v, v), dim=-1)

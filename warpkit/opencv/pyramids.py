@@ -182,9 +182,9 @@ def _rectangle(
     size: tuple[int, int],
     floating: bool,
 ) -> np.ndarray:
-    """`opencv_rectangles.rectangle` of a picture (H, W, C) by kernels; center float32's."""
+    """`opencv_rectangles.rectangle` of a picture (H, W, C) by kernels; center: float32 values."""
     x, y = (
-        c_float(middle - (side - 1) / 2).value  # float64 rounds to float32 as float32 would
+        c_float(middle - (side - 1) / 2).value  # as if computed in float32
         for middle, side in zip(center, size[::-1], strict=True)
     )
     left, top = math.floor(x), math.floor(y)  # a corner far outside reads only the edge

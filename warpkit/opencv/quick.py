@@ -45,9 +45,9 @@ def call_of(
     rule: SamplingRule,
     value: Any,
 ) -> Any:
-    """A call of OpenCV's kernels for all calls like this; None if unsupported.
+    """A call of OpenCV's kernels that fits all calls like this; None if unsupported.
 
-    value: the border's. image (1, C, H, W); mapping (2 or 3, 3), float64, (h, w, 2) or (h, w);
+    value: the border value. image (1, C, H, W); mapping (2 or 3, 3), float64, (h, w, 2) or (h, w);
     second (h, w).
     """
     if rule.arithmetic == "exact" or rule.border == "transparent" or image.dtype not in TYPES:
@@ -138,7 +138,7 @@ def leave_maps(
     def again(
         src: np.ndarray, first: np.ndarray, second: np.ndarray | None = None
     ) -> np.ndarray | None:
-        """None of planes that may lie within [-1, 1], of which the core warns.
+        """None for planes that may lie within [-1, 1], about which the core warns.
 
         src (H, W) or (H, W, C); first and second (h, w), or (h, w, 2) and (h, w) or None.
         """
@@ -150,5 +150,5 @@ def leave_maps(
 
 
 def _shape_of(src: np.ndarray, size: tuple[int, int]) -> tuple[int, ...]:
-    """Of a result, (h, w) or (h, w, C)."""
+    """The shape of a result, (h, w) or (h, w, C)."""
     return (*size, *src.shape[2:]) if src.shape[2:] != (1,) else size

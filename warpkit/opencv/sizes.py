@@ -12,7 +12,7 @@ from warpkit.core import checks
 
 
 def as_list(name: str, argument: str, value: Any) -> Any:
-    """Arrays and tensors as lists; everything else as it is."""
+    """Arrays and tensors as lists; everything else unchanged."""
     if isinstance(value, Tensor):
         checks.check_held(name, argument, value)
     return value.tolist() if isinstance(value, (np.ndarray, Tensor)) else value

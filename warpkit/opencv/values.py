@@ -45,7 +45,7 @@ BORDERS = {
 
 
 def as_interpolation(name: str, argument: str, flags: Any, others: int) -> str:
-    """The interpolation of a warp's flags, of which all `others` may be set besides."""
+    """The interpolation in a warp's flags, in which `others` may be set, too."""
     known = INTER_MAX | others
     whole = isinstance(flags, Integral) and not isinstance(flags, bool)
     if not whole or flags | known != known or flags & INTER_MAX not in INTERPOLATIONS:
@@ -57,7 +57,7 @@ def as_interpolation(name: str, argument: str, flags: Any, others: int) -> str:
 def as_border(
     name: str, argument: str, value: Any, names: Collection[str], *, ignored: int = 0
 ) -> str:
-    """The border, one of `names`, of a BORDER_* value; `ignored`: what may be set besides."""
+    """The border, one of `names`, of a BORDER_* value; `ignored`: flags that have no effect."""
     found = BORDERS.get(int(value) & ~ignored) if isinstance(value, Integral) else None
     if found is None or found not in names:
         wanted = "one of BORDER_" + ", _".join(border.upper() for border in names)

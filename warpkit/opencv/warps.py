@@ -142,7 +142,7 @@ def _warp(
     dst: Any,
     given: tuple[Any, ...],
 ) -> Any:
-    """given: flags, borderMode, borderValue and arithmetic."""
+    """Warp by a matrix; given: flags, borderMode, borderValue and arithmetic."""
     key = quick.key_of(name, (src, M), dsize, dst, *given)
     if (found := prepared.call(key, src, M)) is not None:
         return found
@@ -198,7 +198,7 @@ def _scalar(name: str, value: Any, src: Any, dtype: Any) -> Tensor | list[int]:
     """cv2.Scalar: up to four numbers, padded with zeros; channel c takes number c mod 4."""
     channels = src.shape[2] if src.ndim == 3 else 1
     value = 0 if value is None else value
-    if dtype in checks.LABELS and (whole := whole_scalar(value, channels)):  # exact above 2^53 too
+    if dtype in checks.LABELS and (whole := whole_scalar(value, channels)):  # exact beyond 2^53
         return whole
     if isinstance(value, (int, float)):  # by far the most common, in one operation
         number = checks.float64_of(name, "borderValue", value)  # pyright: ignore
@@ -229,17 +229,17 @@ def _matrix(name: str, matrix: Any, src: Any, rows: int) -> Tensor:
 
 
 def _points(first: Tensor, second: Tensor | None) -> Tensor:
-    """Maps as points (h, w, 2); first and second as `_maps` has them."""
+    """Maps as points (h, w, 2); first and second as `_maps` returns them."""
     if first.dtype == torch.int16:
         return from_fixed_map(first, second)
     return first if second is None else torch.stack((first, second), dim=-1)
 
 
 def _maps(name: str, map1: Any, map2: Any, src: Any) -> tuple[Tensor, Tensor | None]:
-    """The maps, checked: points (h, w, 2) and None, two (h, w), or pixels (h, w, 2) and parts.
+    """The validated maps: points (h, w, 2) and None, two (h, w), or pixels (h, w, 2) and parts.
 
-    Pixels, int16, and their 1/32 parts (h, w) or None, are convertMaps's; with parts they keep
-    OpenCV 5 on OpenCV 4's path.
+    Pixels, int16, and their 1/32 parts (h, w) or None, come from convertMaps. With parts, OpenCV 5
+    computes as OpenCV 4 does.
     """
     map1 = _map(name, "map1", map1, src)
     absent = map2 is None or (isinstance(map2, tuple) and not map2)
@@ -267,7 +267,7 @@ def _maps(name: str, map1: Any, map2: Any, src: Any) -> tuple[Tensor, Tensor | N
 
 
 def _map(name: str, argument: str, value: Any, src: Any) -> Tensor:
-    """One map, in its own type: convertMaps's integers are not coordinates; (h, w, 1) as (h, w)."""
+    """One map, (h, w, 1) as (h, w), in its own type: convertMaps's integers are not coordinates."""
     if isinstance(value, np.ndarray):
         value = checks.from_array(name, argument, value, device_of(src))
     elif not isinstance(value, Tensor) or value.is_floating_point():
