@@ -117,8 +117,8 @@ def _orthogonal(matrix: Tensor) -> Tensor:
 def _nearest(matrix: Tensor, rotation: Tensor) -> Tensor:
     """The rotation that is nearest to a matrix, with its derivatives.
 
-    rotation: the value, of the matrix's shape. Newton's steps do not divide by differences of
-    singular values, which are all 1 for a rotation.
+    rotation: its value; both are of one shape, (3, 3). Newton's steps do not divide by differences
+    of singular values, which are all 1 for a rotation.
     """
     unit = torch.eye(3, dtype=matrix.dtype, device=matrix.device)
     for _ in range(NEWTON_STEPS):
