@@ -1,4 +1,4 @@
-"""Transforms and steps of attacked pipelines under any arguments.
+"""Transforms and steps of attacked pipelines with any arguments.
 
 `FUZZ_EXAMPLES=10000 pytest tests/fuzz/test_family.py` runs other and more cases of each.
 """
@@ -23,7 +23,7 @@ OURS = ("image", "interpolation", "border")
 """The arguments of transforms that torchvision does not read, in ways and words of its own."""
 
 shown = {
-    # each of the others is a kernel to compile for every type; test_images draws them all
+    # the others would each compile a kernel for every type; test_images draws them all
     "interpolation": st.sampled_from(("nearest", "bilinear", "bilinear", "area")),
     "fill": st.sampled_from((0, 0.5, None, (0.1, 0.2, 0.3), {})),
     "border": names["border"],
@@ -33,7 +33,7 @@ filters = st.sampled_from(("nearest", "bilinear", "bicubic", "lanczos", "area", 
 
 
 def applied(kind: str) -> Any:
-    """A transform made of any arguments and applied to one image."""
+    """A transform made with any arguments and applied to one image."""
 
     def call(image: Any, **options: Any) -> Any:
         with warnings.catch_warnings():
@@ -44,7 +44,7 @@ def applied(kind: str) -> Any:
 
 
 def fused(image: Any, kinds: Any, per_image: Any = False) -> Any:
-    """A pipeline of transforms, sampled once."""
+    """A `Fused` of transforms, which samples once."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         return transforms.Fused(kinds, per_image=per_image)(image)
@@ -145,7 +145,7 @@ def piped(steps: Any, images: Any) -> Any:
 
 
 def shown_by(images: Any, generator: Any = None, **options: Any) -> Any:
-    """A view of other colours, in [0, 1]."""
+    """A view with changed colours, which must be in [0, 1]."""
     result = attacks.Photometric(**options)(images, generator=generator)
     if tame(images):
         assert ((result >= 0) & (result <= 1)).all()
@@ -153,7 +153,7 @@ def shown_by(images: Any, generator: Any = None, **options: Any) -> Any:
 
 
 def bent(**arguments: Any) -> Any:
-    """An image, no pixel of which has moved by more than it may."""
+    """A warped image, none of whose pixels may move further than the limit."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         found = attacks.optimize_flow(**(ONCE | arguments))
@@ -235,10 +235,10 @@ ATTACKS = {
 
 
 @pytest.mark.parametrize("name", FAMILY)
-def test_any_picture_is_transformed_or_refused(name):
+def test_transforms_work_or_reject_any_arguments(name):
     fuzz(name, FAMILY[name], least=15)
 
 
 @pytest.mark.parametrize("name", ATTACKS)
-def test_any_step_of_an_attack_is_done_or_refused(name):
+def test_steps_of_attacks_work_or_reject_any_arguments(name):
     fuzz(name, ATTACKS[name], least=15)

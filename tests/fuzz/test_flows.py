@@ -1,4 +1,4 @@
-"""Flows, their warps and alignment under any arguments: right, or a clear error.
+"""Flows, their warps and alignment with any arguments: right, or a clear error.
 
 `FUZZ_EXAMPLES=10000 pytest tests/fuzz/test_flows.py` runs other and more cases of each function.
 """
@@ -49,7 +49,7 @@ WARPS = {
 def carried(
     image: Any, flow: Any, size: Any = None, mode: str = "sum", weights: Any = None, **options: Any
 ) -> Any:
-    """`splat` in float64, one pixel after the other; None where it is not told here."""
+    """`splat` in float64, one pixel after another; None for options that it does not implement."""
     if mode == "softmax" or options:
         return None
     batch = np.broadcast_shapes(image.shape[:-3], flow.shape[:-3])
@@ -73,7 +73,7 @@ def carried(
 
 
 def plainly_carried(image: Any, **options: Any) -> Any:
-    """`splat` of floats of 32 bits and more alone, which no rounding hides."""
+    """`splat`, with its weights only for float32 and float64, whose rounding hides nothing."""
     values = {"image": image, **options}
     result = flow.splat(image, **options)
     wide = isinstance(image, torch.Tensor) and image.dtype in (torch.float32, torch.float64)
@@ -164,7 +164,7 @@ ALIGN = Case(
 
 
 def check_field(name: str, case: Case, values: dict[str, Any]) -> None:
-    """As `check_result`; and what is finite and not huge has no gradient that is NaN."""
+    """As `check_result`; also, finite arguments that are not huge get no NaN gradient."""
     check_result(name, case, values)
     if not all(map(tame, (v for v in values.values() if v is not None))):
         return
@@ -177,7 +177,7 @@ def check_field(name: str, case: Case, values: dict[str, Any]) -> None:
 
 
 def check_alignment(name: str, case: Case, values: dict[str, Any]) -> None:
-    """Numbers whatever the pictures show."""
+    """The result is finite for any images."""
     mine = leaves(values)
     result = run(name, case, mine)
     if result is not None and result.device.type != "meta":
@@ -186,16 +186,16 @@ def check_alignment(name: str, case: Case, values: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("name", WARPS)
-def test_any_warp_by_offsets_is_right_or_refused(name):
+def test_warps_by_flows_are_right_or_rejected(name):
     fuzz(name, WARPS[name], check_warp)
 
 
 @pytest.mark.filterwarnings("ignore:.*(runs from -1 to 1|runs over the pixels|lie within)")
 @pytest.mark.parametrize("name", CASES)
-def test_any_field_is_right_or_refused(name):
+def test_functions_of_flows_are_right_or_rejected(name):
     told = CASES[name]._replace(truth=carried) if name == "splat" else CASES[name]
     fuzz(name, told, check_field, least=20)
 
 
-def test_any_pictures_are_aligned_or_refused():
+def test_alignment_is_finite_or_rejected():
     fuzz("align", ALIGN, check_alignment, least=30)

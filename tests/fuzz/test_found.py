@@ -249,33 +249,33 @@ FOUND = {
 
 
 @pytest.mark.parametrize("text", FOUND)
-def test_a_call_that_fuzzing_found_is_refused(text):
+def test_a_call_that_fuzzing_found_is_rejected(text):
     with pytest.raises((ValueError, TypeError), match=re.escape(text)):
         FOUND[text]()
 
 
-def test_no_background_is_none_of_8_bits_either():
+def test_quantized_expectations_accept_background_none():
     options = {"quantize": True, "background": None}
     value = attacks.expectation(torch.mean, torch.ones(1, 4, 4), torch.eye(2, 3)[None], **options)
     torch.testing.assert_close(value, torch.tensor(1.0))
 
 
-def test_a_lens_that_leaves_no_rectangle_has_an_empty_one():
+def test_a_lens_that_leaves_no_region_has_an_empty_one():
     lens = torch.tensor([0.2, 0.2, 0.0, 0.3, torch.nan])
     assert cv2.getOptimalNewCameraMatrix(SQUARE, lens, (5, 4), 0.5)[1] == (0, 0, 0, 0)
 
 
-def test_no_pictures_are_no_files():
+def test_jpeg_of_an_empty_batch_is_empty():
     assert attacks.jpeg()(VIEW[:0]).shape == (0, 3, 8, 8)
 
 
-def test_points_too_close_for_squares_make_a_plate():
+def test_points_whose_squared_distance_underflows_make_a_plate():
     target = 1e-200 * torch.tensor([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]], dtype=torch.float64)
     found = wk.flow.thin_plate_spline(target + 1, target, (1, 1))
     torch.testing.assert_close(found, torch.ones(1, 1, 2, dtype=torch.float64))
 
 
-def test_whole_numbers_beyond_64_bits_are_numbers():
+def test_integers_beyond_64_bits_are_accepted():
     large = attacks.Cylinder(2**70).flow((1, 5))
     torch.testing.assert_close(large, torch.zeros(1, 5, 2, dtype=torch.float64))
     with pytest.warns(UserWarning, match="Photometric: `noise` above 1"):

@@ -1,4 +1,4 @@
-"""Any arguments: the reference's result or one clear error, never a later crash.
+"""Warps and objects with any arguments: the reference's result, or a clear error.
 
 `FUZZ_EXAMPLES=10000 pytest tests/fuzz/test_images.py` runs other and more cases of each function.
 """
@@ -165,7 +165,7 @@ DROP_IN = {
 
 
 def check_warp(name: str, case: Case, values: dict[str, Any]) -> None:
-    """The backends agree, gradients too."""
+    """Compare the results and gradients of all backends."""
     mine = leaves(values)
     result = run(name, case, mine)
     if result is None:
@@ -176,14 +176,14 @@ def check_warp(name: str, case: Case, values: dict[str, Any]) -> None:
     others = leaves(values) | {"backend": "reference"}
     reference = run(name, case, others)
     assert_near(result, reference, values["image"], "result")
-    # beside a border of 1e300 a pixel is lost in one order of the sum, and stays in another
+    # next to a border value of 1e300, a pixel vanishes in one order of the sum but not in another
     size = size_of(*(values.get(key) for key in ("image", "border_value", "background")))
     for key, grad in gradients(reference, others).items():
         assert_near(grads[key], grad, values["image"], f"gradient to {key}", size)
 
 
 def check_objects(name: str, case: Case, values: dict[str, Any]) -> None:
-    """Crops and pasted patches are what warps of each by itself make of them."""
+    """Compare crops and pasted patches with a warp of each one."""
     mine = leaves(values)
     result = run(name, case, mine)
     if result is None:
@@ -196,7 +196,7 @@ def check_objects(name: str, case: Case, values: dict[str, Any]) -> None:
 
 
 def crop_loop(images, boxes, image_index, size, **options):
-    """`crop_patches`, one box after the other."""
+    """`crop_patches`, one box at a time."""
     batch = images if images.ndim == 4 else images[None]
     if len(boxes) == 0 or torch.is_tensor(options.get("border_value")):
         return None
@@ -208,7 +208,7 @@ def crop_loop(images, boxes, image_index, size, **options):
 
 
 def paste_each(images, patches, matrices, image_index, **options):
-    """`paste_loop` of the same arguments, those that it has."""
+    """`paste_loop` with those of the arguments that it accepts."""
     batch = images if images.ndim == 4 else images[None]
     tensors = (images, patches, matrices)
     if "opacity" in options or not all(torch.is_tensor(t) and t.isfinite().all() for t in tensors):
@@ -231,15 +231,15 @@ LOOPS = {"crop_patches": crop_loop, "paste_patches": paste_each}
 
 
 @pytest.mark.parametrize("name", WARPS)
-def test_any_warp_is_right_or_refused(name):
+def test_warps_are_right_or_rejected(name):
     fuzz(name, WARPS[name], check_warp)
 
 
 @pytest.mark.parametrize("name", OBJECTS)
-def test_any_objects_are_right_or_refused(name):
+def test_objects_are_right_or_rejected(name):
     fuzz(name, OBJECTS[name], check_objects)
 
 
 @pytest.mark.parametrize("name", DROP_IN)
-def test_any_call_of_the_drop_in_is_done_or_refused(name):
+def test_cv2s_warps_work_or_reject_any_arguments(name):
     fuzz(name, DROP_IN[name])

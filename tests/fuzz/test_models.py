@@ -1,4 +1,4 @@
-"""Layers, transforms, attacks and comparisons under any arguments: right, or a clear error."""
+"""Layers, transforms, attacks and comparisons with any arguments: right, or a clear error."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ OURS = ("image", "interpolation", "border")
 
 
 class Mean(torch.nn.Module):
-    """One feature, of images of any size."""
+    """A localization with one feature, for images of any size."""
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
         return images.float().flatten(1).mean(1, keepdim=True)
 
 
 def average(x: torch.Tensor) -> torch.Tensor:
-    """As an objective of ours must be: of whole numbers too."""
+    """An objective that also accepts integers."""
     return x.double().mean()
 
 
@@ -69,9 +69,9 @@ def layer(image: Any, matrix: Any, **options: Any) -> Any:
 
 
 def transformer(localization: Any, size: Any, images: Any, **options: Any) -> Any:
-    """A spatial transformer of any size, on images."""
+    """Apply a spatial transformer of any size to images."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # that all is sampled outside
+        warnings.simplefilter("ignore", UserWarning)  # that all samples are outside the image
         look = SpatialTransformer(localization, size, **options)
         return None if getattr(images, "is_meta", False) else look(images)
 
@@ -89,9 +89,9 @@ def sampled(n: Any, size: Any, generator: Any = None, **ranges: Any) -> Any:
 
 
 def perturbed(**arguments: Any) -> Any:
-    """The image, which keeps the promise of its range and distance."""
+    """The perturbed image, whose range and distance are checked."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # that the gradient is zero
+        warnings.simplefilter("ignore", UserWarning)  # that the gradient is 0
         found = attacks.optimize_perturbation(**(ONCE | arguments))
     assert found.image.shape == arguments["image"].shape
     assert ((found.image >= 0) & (found.image <= 1)).all()
@@ -101,7 +101,7 @@ def perturbed(**arguments: Any) -> Any:
 
 
 def patched(**arguments: Any) -> Any:
-    """The patch, within its limits."""
+    """The patch, whose limits are checked."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         found = attacks.optimize_patch(**(ONCE | arguments))
@@ -212,7 +212,7 @@ CASES = {
         {"image": wild.images(), "matrix": wild.matrices()},
         compared_with
         | {
-            # reflected positions far away take OpenCV 5 seconds
+            # OpenCV 5 takes seconds to reflect distant positions
             "border": st.sampled_from(("constant", "replicate", "wrap", "zeros", "reflection")),
             "arithmetic": st.sampled_from(("auto", "exact", "opencv4", "opencv5")),
         },
@@ -222,11 +222,11 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_any_call_is_done_or_refused(name):
+def test_calls_work_or_reject_any_arguments(name):
     fuzz(name, CASES[name], least=20)
 
 
 @pytest.mark.parametrize("images", wild.WRONG, ids=lambda wrong: repr(wrong)[:12])
-def test_a_suite_of_no_photographs_is_refused(images):
+def test_a_suite_without_photographs_is_rejected(images):
     with pytest.raises((ValueError, TypeError), match="parity_suite: "):
         validation.parity_suite(images)

@@ -1,4 +1,4 @@
-"""Matrices, indices and gradients under any arguments: float64 numpy's, or a clear error."""
+"""Matrices, indices and gradients with any arguments: float64 numpy's, or a clear error."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ curves = st.sampled_from(
 
 
 def listed(value):
-    """Arguments that may not be a list."""
+    """The value, or a list of it if it is not a list."""
     return value if isinstance(value, list) else [value]
 
 
 def explained(image, where, **options):
-    """A whole support of an image, explained."""
+    """The explanation of an image's full gradient support."""
     mask = torch.zeros(getattr(image, "shape", (1, 2, 3)), dtype=torch.bool)
     return wk.GradientSupport(0, mask.numel(), 0.0, mask).explain(where, **options)
 
@@ -167,5 +167,5 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_any_call_is_right_or_refused(name):
+def test_calls_are_right_or_rejected(name):
     fuzz(name, CASES[name]._replace(truth=getattr(truth, name, None)))

@@ -1,4 +1,4 @@
-"""Resizes, lenses and OpenCV's other geometry under any arguments: right, or a clear error.
+"""Resizes, lenses and OpenCV's other geometry with any arguments: right, or a clear error.
 
 `FUZZ_EXAMPLES=10000 pytest tests/fuzz/test_pipeline.py` runs other and more cases of each function.
 """
@@ -124,7 +124,7 @@ large = st.one_of(
 
 
 def converted(pair: Any, **options: Any) -> Any:
-    """convertMaps of both maps, of which the second may be none."""
+    """convertMaps of two maps, the second of which may be None."""
     pair = pair if isinstance(pair, tuple) and len(pair) == 2 else (pair, None)
     return wcv.convertMaps(*pair, **options)[0]
 
@@ -248,7 +248,7 @@ FACE = {
 
 
 def check_lens(name: str, case: Case, values: dict[str, Any]) -> None:
-    """Points that are said to have converged are solutions, and others NaN."""
+    """Check that points marked as converged are solutions, and that others are NaN."""
     mine = leaves(values)
     result = run(name, case, mine)
     if result is None:
@@ -263,15 +263,15 @@ def check_lens(name: str, case: Case, values: dict[str, Any]) -> None:
         gradients(points, mine)
 
 
-def test_any_resize_is_right_or_refused():
+def test_resizes_are_right_or_rejected():
     fuzz("resize", RESIZE, check_warp)
 
 
 @pytest.mark.parametrize("name", LENSES)
-def test_any_lens_is_right_or_refused(name):
+def test_lenses_are_right_or_rejected(name):
     fuzz(name, LENSES[name], check_lens, least=20)
 
 
 @pytest.mark.parametrize("name", FACE)
-def test_any_call_of_the_face_is_done_or_refused(name):
+def test_cv2s_functions_work_or_reject_any_arguments(name):
     fuzz(name, FACE[name], check_result, least=20)

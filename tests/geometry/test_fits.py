@@ -29,7 +29,7 @@ def double(values):
 
 
 def pairs(n, seed=0, wrong=0.4):
-    """Points of a picture, and where a camera sees them, up to `wrong` pixels."""
+    """Points of an image, and their positions in another view with errors up to `wrong` pixels."""
     random = np.random.default_rng(seed)
     src = random.uniform(0, 90, (n, 2))
     src[:4] = (np.array(SQUARE) * 10 + random.uniform(-5, 5, (4, 2)))[: len(src)]
@@ -49,7 +49,7 @@ COUNTS = [(name, n) for name in FITS for n in (2, 3, 4, 5, 6, 9, 50, 200) if n >
 
 @pytest.mark.parametrize(("name", "n"), COUNTS)
 @pytest.mark.parametrize("weighted", [False, True])
-def test_the_least_squares_are_numpys(name, n, weighted):
+def test_least_squares_match_numpy(name, n, weighted):
     function, truth, _ = FITS[name]
     for seed in range(4):
         src, dst = pairs(n, seed, wrong=0.0 if n == 4 and name == "perspective" else 0.4)
@@ -59,7 +59,7 @@ def test_the_least_squares_are_numpys(name, n, weighted):
 
 
 @pytest.mark.parametrize("name", FITS)
-def test_weights_of_zero_leave_outliers_out(name):
+def test_weights_of_zero_exclude_outliers(name):
     function, _, _ = FITS[name]
     src, dst = pairs(12, 3)
     weights = np.ones(12)
@@ -72,7 +72,7 @@ def test_weights_of_zero_leave_outliers_out(name):
     assert not np.allclose(ours, function(double(src), double(wild)), atol=1)
 
 
-def test_exact_pairs_have_cv2s_homography():
+def test_exact_pairs_give_cv2s_homography():
     cv2 = installed_opencv()
     for seed, n in enumerate((5, 8, 40, 200)):
         src, dst = pairs(n, seed, wrong=0.0)
@@ -80,7 +80,7 @@ def test_exact_pairs_have_cv2s_homography():
         close(wk.perspective_from_points(double(src), double(dst)), truth, "cv2 homography")
 
 
-def test_least_squares_are_cv2s_without_outliers():
+def test_least_squares_match_cv2_without_outliers():
     cv2 = installed_opencv()
     src, dst = pairs(30, 1)
     options = {"ransacReprojThreshold": 1e6, "refineIters": 50}
@@ -90,18 +90,18 @@ def test_least_squares_are_cv2s_without_outliers():
     close(wk.similarity_from_points(double(src), double(dst)), truth, "cv2 descent")
 
 
-def test_a_similarity_is_never_a_mirror():
+def test_a_similarity_never_mirrors():
     mirrored = double(SQUARE) * torch.tensor([-1.0, 1.0]).double()
     src = double([*SQUARE, [3, 1]])
     dst = src * torch.tensor([-1.0, 1.0]).double() + 0.1
     matrix = wk.similarity_from_points(src, dst)
     close(matrix, naive_fits.umeyama(src.numpy(), dst.numpy(), np.ones(5)))
     assert torch.linalg.det(matrix[:, :2]) > 0
-    flat = wk.similarity_from_points(double(SQUARE), mirrored)  # all turns do equally badly
+    flat = wk.similarity_from_points(double(SQUARE), mirrored)  # all rotations fit equally badly
     close(flat[:, :2], np.zeros((2, 2)))
 
 
-def test_exactly_as_many_points_as_needed_keep_the_bits_of_the_closed_forms():
+def test_minimal_numbers_of_points_have_the_closed_forms_bits():
     src, dst = (double(p) for p in pairs(4, 2))
     both = torch.stack((dst, src))
     assert torch.equal(
@@ -134,7 +134,7 @@ def test_batches_broadcast(name):
 CASES = {
     "noisy": pairs(6, 4),
     "exact": pairs(5, 4, wrong=0.0),
-    # all equal singular values of what an SVD would be taken of
+    # an SVD of them would have equal singular values
     "a square on itself": (np.array([*SQUARE, [4, 4]]), np.array([*SQUARE, [4, 4]])),
     "a turned square": (
         np.array([*SQUARE, [4, 4]]),
@@ -156,13 +156,14 @@ def test_gradients_to_points_and_weights(name, case):
 
     batched = {"check_batched_grad": case == "exact"}
     assert gradcheck(fit, inputs, check_forward_ad=True, **batched)
-    if not (name == "perspective" and case.startswith("a ")):  # |x| at the centre: once
+    # |x| at the centre can be differentiated once
+    if not (name == "perspective" and case.startswith("a ")):
         assert gradgradcheck(fit, inputs)
 
 
 @pytest.mark.parametrize("name", FITS)
 def test_the_gradient_to_a_weight_of_zero_is_the_one_sided_slope(name):
-    """So that weights that are learned can come back."""
+    """Learned weights can thus become positive again."""
     function, _, _ = FITS[name]
     src, dst = (double(p) / 10 for p in pairs(8, 4))
     weights = torch.ones(8).double()
@@ -176,7 +177,7 @@ def test_the_gradient_to_a_weight_of_zero_is_the_one_sided_slope(name):
     assert jacobian.abs().max() > 1e-3
 
 
-def test_a_homographys_gradient_has_a_third_order():
+def test_a_homography_has_third_derivatives():
     src, dst = (double(p) / 10 for p in pairs(5, 6))
     direction = noise(5, 2)
 
@@ -223,7 +224,7 @@ def test_degenerate_points_are_named(case, dtype):
         getattr(wk, name)(batch + 0.1, good)
 
 
-def test_points_of_no_weight_do_not_count():
+def test_points_of_weight_zero_do_not_count():
     good = double([*SQUARE, [3, 1]])
     few = torch.tensor([1.0, 1, 0, 0, 0]).double()
     with pytest.raises(
@@ -240,13 +241,13 @@ def test_points_of_no_weight_do_not_count():
 @pytest.mark.parametrize(
     "weights", [[1.0, 1, 1, 1, -1], [1.0, 1, 1, 1, np.nan], [1.0, 1, 1, 1, np.inf]]
 )
-def test_weights_are_finite_and_not_negative(weights):
+def test_nonfinite_and_negative_weights_are_rejected(weights):
     good = double([*SQUARE, [3, 1]])
     with pytest.raises(ValueError, match="`weights` must be finite and not negative"):
         wk.affine_from_points(good, good, weights=double(weights))
 
 
-def test_a_target_on_a_line_has_a_homography_if_one_carries_it():
+def test_a_target_on_a_line_has_a_homography_if_one_maps_onto_it():
     src = double([*SQUARE, [3, 1], [1, 6]])
     dst = torch.stack((src[:, 0] / (1 + src[:, 1] / 9), 2 * src[:, 0] / (1 + src[:, 1] / 9)), -1)
     moved = wk.transform_points(wk.perspective_from_points(src, dst), src)

@@ -30,21 +30,21 @@ def close(ours, truth, name="cv2 matrices"):
 
 @pytest.mark.parametrize("angle", [0.0, 33.0, 90.0, -250.0])
 @pytest.mark.parametrize("scale", [1.0, 0.3])
-def test_rotation_matrix_is_cv2s(angle, scale):
+def test_rotation_matrix_has_cv2s_bits(angle, scale):
     cv2 = installed_opencv()
     truth = cv2.getRotationMatrix2D((12.5, 7.25), angle, scale)
     ours = wk.rotation_matrix(double(12.5, 7.25), double(angle), double(scale))
-    assert np.array_equal(ours.numpy(), truth)  # to the last bit
+    assert np.array_equal(ours.numpy(), truth)  # the same bits
     close(wk.rotation_matrix((12.5, 7.25), angle, scale).double(), truth, "float32 matrices")
 
 
 def test_positive_angles_turn_counter_clockwise_on_the_screen():
     right_of_center = wk.transform_points(wk.rotation_matrix((5.0, 5.0), 90.0), [9.0, 5.0])
-    close(right_of_center, [5.0, 1.0], "float32 matrices")  # up is a smaller y
+    close(right_of_center, [5.0, 1.0], "float32 matrices")  # upwards, y decreases
 
 
-def test_affine_matrix_by_its_parts():
-    """Move the centre to 0, scale, shear, turn, move back, translate: multiplied out in numpy."""
+def test_affine_matrix_is_the_product_of_its_parts():
+    """Move the centre to 0, scale, shear, rotate, move back, translate; multiplied in numpy."""
     angle, scale, sx, sy, move, center = 20.0, 1.3, 10.0, -5.0, (2.0, -1.0), (4.0, 3.0)
 
     def shift(x, y):
@@ -83,7 +83,7 @@ def test_affine_matrix_reads_shear_as_x_or_as_a_pair():
         wk.affine_matrix(shear=torch.zeros(2), angle=torch.zeros(2))
 
 
-def test_everything_broadcasts():
+def test_arguments_of_all_functions_broadcast():
     full = wk.affine_matrix(
         angle=torch.rand(4, 1),
         scale=torch.rand(5),
@@ -109,7 +109,7 @@ def test_numbers_beside_float64_keep_their_digits():
 
 
 @pytest.mark.parametrize("kind", ["f2", "f4", "f8", ">f4", ">f8", "i1", "u2", ">i4", "u8"])
-def test_arrays_of_every_type_are_taken(kind):
+def test_arrays_of_every_type_are_accepted(kind):
     array = np.array([[2, 0, 3], [0, 1, 4]], kind)
     out = wk.compose(array)
     own = array.dtype.name if array.dtype.kind == "f" else "float32"
@@ -117,7 +117,7 @@ def test_arrays_of_every_type_are_taken(kind):
     assert out.tolist() == array.tolist()
 
 
-def test_a_read_only_array_is_copied_and_any_other_is_not():
+def test_only_read_only_arrays_are_copied():
     array = np.eye(3)
     assert checks.from_array("f", "a", array, None).data_ptr() == array.ctypes.data
     array.flags.writeable = False
@@ -132,7 +132,7 @@ def test_types_follow_the_arguments():
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_matrices_from_points_are_cv2s(seed):
+def test_matrices_from_points_match_cv2(seed):
     cv2 = installed_opencv()
     random = np.random.default_rng(seed)
     square = np.float32([[0, 0], [90, 0], [90, 70], [0, 70]])
@@ -147,7 +147,7 @@ def test_matrices_from_points_are_cv2s(seed):
 
 
 @pytest.mark.parametrize("far", [0.0, 1e6])
-def test_matrices_from_points_carry_the_points(far):
+def test_matrices_from_points_map_the_points(far):
     src = double([[0, 0], [9, 1], [8, 7], [-1, 6]]) + far
     dst = double([[1, 2], [7, 0], [9, 9], [0, 5]])
     matrix = wk.perspective_from_points(src, dst)
@@ -194,7 +194,7 @@ def test_an_origin_that_goes_to_infinity_gives_a_finite_matrix(dtype):
 
 
 def test_the_gradient_of_a_matrix_of_norm_1_is_that_of_its_homography():
-    """Where points go does not depend on the factor: both normalisations must move them alike."""
+    """A homography does not depend on a factor, so both normalisations must give one gradient."""
     dst = double([[0, 0], [1280, 0], [0, 1024], [1280, 1024]])
 
     def moved(src, by):
@@ -219,7 +219,7 @@ def test_the_gradient_of_a_matrix_of_norm_1_is_that_of_its_homography():
     ],
 )
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_a_collapsed_target_is_reached(dst, dtype):
+def test_perspectives_onto_lines_and_points_are_exact(dst, dtype):
     src, dst = torch.tensor(SQUARE, dtype=dtype), torch.tensor(dst, dtype=dtype)
     src.requires_grad_(), dst.requires_grad_()
     matrix = wk.perspective_from_points(src, dst)
@@ -233,13 +233,13 @@ def test_a_collapsed_target_is_reached(dst, dtype):
 
 
 def test_an_affine_collapse_is_found_exactly():
-    flat = double([[2.0, 1], [4, 2], [0, 0]])  # what it does to homogeneous points, of rank 2
+    flat = double([[2.0, 1], [4, 2], [0, 0]])  # its effect on homogeneous points has rank 2
     dst = double(SQUARE) @ flat[:2] / 10 + flat[2]
     matrix = wk.perspective_from_points(double(SQUARE), dst)
     close(matrix, double([[0.2, 0.4, 0], [0.1, 0.2, 0], [0, 0, 1]]))
 
 
-def test_points_on_lines_that_stay_on_lines_have_a_matrix():
+def test_collinear_points_that_stay_collinear_have_a_matrix():
     bent = double([[0, 0], [1, 0], [2, 0], [1, 5]])
     moved = wk.transform_points(wk.perspective_from_points(bent, bent + 3), bent)
     assert (moved - bent - 3).abs().max() < 1e-12
@@ -262,7 +262,7 @@ def test_the_degenerate_item_of_a_batch_is_named():
         wk.invert(batch)
 
 
-def test_inverse_is_exact_for_whole_shifts_and_numpys_otherwise():
+def test_inverses_are_exact_for_integer_shifts_and_match_numpy_otherwise():
     shift = torch.tensor([[1.0, 0, 123457], [0, 1, -98765]])
     assert torch.equal(wk.invert(shift), torch.tensor([[1.0, 0, -123457], [0, 1, 98765]]))
     full = noise(7, 3, 3) + 2 * torch.eye(3).double()
@@ -271,15 +271,15 @@ def test_inverse_is_exact_for_whole_shifts_and_numpys_otherwise():
     close(wk.compose(affine, wk.invert(affine)), torch.eye(2, 3).double().expand(7, 2, 3))
 
 
-def test_compose_applies_the_first_first():
+def test_compose_applies_the_first_matrix_first():
     move, double_ = double([[1, 0, 3], [0, 1, 0]]), double([[2, 0, 0], [0, 2, 0]])
     close(wk.transform_points(wk.compose(move, double_), double(1.0, 1.0)), double(8.0, 2.0))
     assert wk.compose(move).shape == (2, 3)
     assert wk.compose(move, torch.eye(3)).shape == (3, 3)
 
 
-def test_box_to_matrix_carries_edges_to_edges():
-    """In edge coordinates the patch (0, 0, w, h) lands on its box; centres are half a pixel off."""
+def test_box_to_matrix_maps_edges_to_edges():
+    """In edge coordinates the patch (0, 0, w, h) maps to its box; centres differ by 1/2 pixel."""
     matrix = wk.box_to_matrix(double(10.0, 20.0, 26.0, 24.0), (8, 4))
     corners = wk.transform_points(matrix, double([[-0.5, -0.5], [3.5, 7.5]]))
     close(corners, double([[9.5, 19.5], [25.5, 23.5]]))
@@ -296,7 +296,7 @@ def test_box_to_matrix_carries_edges_to_edges():
 
 @pytest.mark.parametrize("align_corners", [False, True])
 @pytest.mark.parametrize("rows", [2, 3])
-def test_theta_does_what_torch_does_with_it(align_corners, rows):
+def test_thetas_mean_the_same_as_in_torch(align_corners, rows):
     matrix = wk.rotation_matrix(double(3.0, 2.0), double(25.0), double(1.2))
     size_in, size_out = (7, 9), (5, 6)
     theta = wk.to_theta(matrix, size_in, size_out, align_corners=align_corners)
@@ -312,7 +312,7 @@ def test_theta_does_what_torch_does_with_it(align_corners, rows):
     close(back / back[-1, -1] if rows == 3 else back, full)
 
 
-def test_theta_of_one_pixel_has_no_corners_to_align():
+def test_align_corners_rejects_sides_of_one_pixel():
     wanted = "to_theta: `size_in` must be at least 2 pixels a side with align_corners=True"
     with pytest.raises(ValueError, match=re.escape(wanted)):
         wk.to_theta(torch.eye(2, 3), (1, 4), (4, 4), align_corners=True)
@@ -353,7 +353,7 @@ def test_gradients_to_every_argument(name):
     assert gradgradcheck(function, inputs)
 
 
-def test_points_at_the_horizon_are_nan_without_a_nan_gradient():
+def test_points_at_the_horizon_are_nan_with_finite_gradients():
     matrix = torch.tensor([[1.0, 0, 0], [0, 1, 0], [1, 0, -1]], requires_grad=True)
     out = wk.transform_points(matrix, torch.tensor([[1.0, 1.0], [3.0, 1.0]]))
     assert out[0].isnan().all()

@@ -22,7 +22,7 @@ def corners(count, origin=0.0, seed=0):
 
 
 @pytest.mark.parametrize("origin", [0.0, 5000.0])
-def test_perspectives_and_their_gradients(origin, monkeypatch):
+def test_kernels_and_torch_agree_on_perspectives_and_their_gradients(origin, monkeypatch):
     src, dst = corners(50, origin), corners(50, -origin / 2, seed=1)
     far = torch.zeros(4, 2, dtype=torch.float64)
     # the last item's source has its origin at infinity
@@ -44,7 +44,7 @@ def test_perspectives_and_their_gradients(origin, monkeypatch):
         torch.testing.assert_close(a, b, rtol=0, atol=limit * float(b.abs().max()))
 
 
-def test_perspectives_gradients_are_derivatives_and_a_hundredth_is_noticed(monkeypatch):
+def test_gradients_pass_gradcheck_and_fail_it_when_scaled_by_1_01(monkeypatch):
     src, dst = (p.requires_grad_() for p in (corners(2) / 50, corners(1, seed=1) / 50))
     assert type(wk.perspective_from_points(src, dst).grad_fn).__name__ != "DivBackward0"
     assert gradcheck(wk.perspective_from_points, (src, dst), check_batched_grad=True)
@@ -58,7 +58,7 @@ def test_perspectives_gradients_are_derivatives_and_a_hundredth_is_noticed(monke
         gradcheck(wk.perspective_from_points, (src, dst))
 
 
-def test_points_on_a_line_are_left_to_torch():
+def test_collinear_points_are_left_to_torch():
     src, line = corners(3), corners(3, seed=1)
     line[1, :, 1] = 0
     assert quick.four_points(src, line, torch.float64) is None
@@ -74,7 +74,7 @@ def test_points_on_a_line_are_left_to_torch():
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("n", [2, 3, 70])
-def test_similarities(n, weighted, monkeypatch):
+def test_kernels_and_torch_agree_on_similarities(n, weighted, monkeypatch):
     generator = torch.Generator().manual_seed(n)
     src, dst = 100 * torch.rand(2, 5, n, 2, generator=generator, dtype=torch.float64)
     weights = torch.rand(n, generator=generator, dtype=torch.float64) if weighted else None
@@ -85,7 +85,7 @@ def test_similarities(n, weighted, monkeypatch):
     torch.testing.assert_close(mine, wanted, rtol=0, atol=1e-11)
 
 
-def test_similarities_of_one_place_are_refused_as_before():
+def test_similarities_of_coincident_points_get_the_same_error():
     one = torch.full((2, 3, 2), 1000.0)
     assert quick.similarity(one.double(), one.double(), None, torch.float32) is None
     with pytest.raises(ValueError, match="apart"):

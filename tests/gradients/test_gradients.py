@@ -28,17 +28,17 @@ def seeded_image() -> torch.Tensor:
 # straight_through
 
 
-def test_straight_through_has_the_value_to_the_last_bit_and_the_other_gradient():
+def test_straight_through_has_the_values_bits_and_the_surrogates_gradient():
     value = torch.tensor([0.1, -0.0, 0.0, torch.inf, torch.nan], requires_grad=True)
     surrogate = torch.tensor([1e8, 1e-8, 3.0, 2.0, 5.0], requires_grad=True)
     result = wk.straight_through(value, surrogate * surrogate)
-    assert torch.equal(result.view(torch.int32), value.view(torch.int32))  # the sign of 0 too
+    assert torch.equal(result.view(torch.int32), value.view(torch.int32))  # also the sign of 0
     result.backward(torch.ones(5))
     assert value.grad is None
     torch.testing.assert_close(surrogate.grad, 2 * surrogate, rtol=0, atol=0)
 
 
-def test_straight_through_stays_finite_where_the_surrogate_does_not():
+def test_straight_through_is_finite_where_the_surrogate_is_not():
     surrogate = torch.tensor([torch.inf, torch.nan, 1.0], requires_grad=True)
     result = wk.straight_through(torch.zeros(3), surrogate)
     assert result.tolist() == [0, 0, 0]
@@ -47,7 +47,7 @@ def test_straight_through_stays_finite_where_the_surrogate_does_not():
 
 
 @pytest.mark.filterwarnings("ignore:.*torch.jit.script:FutureWarning")
-def test_straight_through_in_every_mode():
+def test_straight_through_works_in_every_autograd_mode():
     x = noise(5)
 
     def f(x):
@@ -60,7 +60,7 @@ def test_straight_through_in_every_mode():
     torch.testing.assert_close(second.diagonal(), 6 * x)
 
 
-def test_straight_through_takes_the_type_of_the_value():
+def test_straight_through_has_the_values_type():
     surrogate = torch.ones(2, dtype=torch.float64, requires_grad=True)
     result = wk.straight_through(torch.zeros(2, dtype=torch.float16), surrogate)
     assert result.dtype == torch.float16
@@ -84,7 +84,7 @@ def test_straight_through_takes_the_type_of_the_value():
         ((torch.zeros(2), 1.0), TypeError, "`surrogate` must be a tensor, got float"),
     ],
 )
-def test_straight_through_refuses(arguments, error, text):
+def test_errors_of_straight_through(arguments, error, text):
     with pytest.raises(error, match=re.escape(text)):
         wk.straight_through(*arguments)
 
@@ -93,10 +93,10 @@ def test_straight_through_refuses(arguments, error, text):
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
-def test_quantize_is_what_an_8_bit_file_holds(dtype):
+def test_quantize_gives_the_values_of_an_8_bit_file(dtype):
     image = noise(3, 40, 50, dtype=dtype) * 1.2 - 0.1
     result = wk.quantize(image)
-    # by way of real bytes; numpy rounds ties to even too
+    # through real bytes; numpy also rounds ties to even
     wide = image.double() if dtype == torch.float64 else image.float()
     held = torch.from_numpy((wide.clamp(0, 1) * 255).numpy().round().astype("uint8"))
     assert result.dtype == dtype
@@ -113,7 +113,7 @@ def test_quantize_passes_the_gradient_everywhere():
 
 
 @pytest.mark.parametrize("levels", [1, 0, 2.0, True, "256"])
-def test_quantize_refuses_levels(levels):
+def test_errors_of_quantize(levels):
     text = f"quantize: `levels` must be an integer of at least 2, got {levels!r}"
     with pytest.raises(ValueError, match=re.escape(text)):
         wk.quantize(torch.zeros(2), levels=levels)
@@ -126,7 +126,7 @@ def test_quantize_refuses_levels(levels):
 @pytest.mark.parametrize(
     ("image_gradient", "expected"), [("exact", 7128), ("straight_through", 7425)]
 )
-def test_the_known_figures(image_gradient, expected, backend):
+def test_the_documented_figures_of_gradient_support(image_gradient, expected, backend):
     image = seeded_image()
     options = {"image_gradient": image_gradient, "backend": backend}
     result = wk.warp_affine(image.permute(2, 0, 1), MOVE, **options)
@@ -140,7 +140,7 @@ def test_the_known_figures(image_gradient, expected, backend):
 @pytest.mark.filterwarnings("ignore:.*under nearest interpolation")
 @pytest.mark.parametrize(("interpolation", "border"), RULES)
 def test_straight_through_image_gradient_counts_every_neighbour_once(interpolation, border):
-    """Against a plain loop over output pixels and taps."""
+    """Compared with a plain loop over output pixels and taps."""
     image = noise(2, 4, 5).requires_grad_()
     matrix = torch.tensor([[1.0, 0, 1], [0, 1, -1.5]], dtype=torch.float64, requires_grad=True)
     options = {"interpolation": interpolation, "border": border}
@@ -160,7 +160,7 @@ def test_straight_through_image_gradient_counts_every_neighbour_once(interpolati
                     if x is not None and y is not None:
                         expected[:, y, x] += cotangent[:, row, column]
     torch.testing.assert_close(grads[0], expected)
-    if interpolation != "nearest":  # the other gradients are the exact ones
+    if interpolation != "nearest":  # the other gradients are exact
         torch.testing.assert_close(
             grads[1], torch.autograd.grad(plain, matrix, cotangent)[0], rtol=0, atol=0
         )
@@ -168,7 +168,7 @@ def test_straight_through_image_gradient_counts_every_neighbour_once(interpolati
 
 def _taps(position, length, interpolation, border):
     if interpolation == "nearest":
-        indices = [round(position)]  # Python rounds ties to even
+        indices = [round(position)]  # Python also rounds ties to even
     else:
         half = {"bilinear": 1, "bicubic": 2, "lanczos4": 4}[interpolation]
         first = int(position // 1) - half + 1
@@ -203,7 +203,7 @@ def test_straight_through_of_a_perspective_keeps_the_value():
     assert through >= exact > 0
 
 
-def test_image_gradient_refuses():
+def test_errors_of_image_gradient():
     image = torch.zeros(1, 3, 3)
     text = "warp_affine: `image_gradient` must be one of 'exact', 'straight_through', got 'ste'"
     with pytest.raises(ValueError, match=re.escape(text)):
@@ -224,16 +224,16 @@ def test_support_sees_through_a_cancelling_sum():
     assert wk.gradient_support(x.softmax(0), x).nonzero == 3  # the plain sum is constant
     y = torch.zeros(2, requires_grad=True)
     assert wk.gradient_support((x * x)[:2], x).mask.tolist() == [True, True, False]
-    assert wk.gradient_support(x.sum(), y).nonzero == 0  # y is no part of it
+    assert wk.gradient_support(x.sum(), y).nonzero == 0  # the sum does not depend on y
 
 
-def test_support_is_found_whatever_the_default_device():
+def test_support_is_found_under_any_default_device():
     x = torch.ones(3, requires_grad=True)
     with torch.device("meta"):
         assert wk.gradient_support((x * x)[:2], x).nonzero == 2
 
 
-def test_support_leaves_the_graph_and_the_random_state():
+def test_support_does_not_change_the_graph_or_the_random_state():
     x = torch.ones(2, requires_grad=True)
     state = torch.get_rng_state()
     output = x * x
@@ -243,7 +243,7 @@ def test_support_leaves_the_graph_and_the_random_state():
     assert x.grad.tolist() == [2, 2]
 
 
-def test_support_refuses_what_has_no_graph():
+def test_support_rejects_tensors_without_a_graph():
     text = "gradient_support: `output` must be part of an autograd graph, got requires_grad=False"
     with pytest.raises(ValueError, match=re.escape(text)):
         wk.gradient_support(torch.zeros(2), torch.zeros(2, requires_grad=True))
@@ -265,7 +265,7 @@ def explain(image, where, loss=lambda x: x, warp=wk.warp_affine, **options) -> s
     return support.explain(where, **options)
 
 
-def test_explain_the_known_figures():
+def test_explain_gives_the_documented_figures():
     image = seeded_image().detach().permute(2, 0, 1)
     assert explain(image, MOVE).splitlines() == [
         "7,128 of 12,288 entries (58.0%) get a gradient",
@@ -281,7 +281,7 @@ def test_explain_the_known_figures():
 def test_explain_nearest_nan_loss_and_antialias():
     image = noise(1, 8, 8)
     half = [[0.5, 0, 0], [0, 0.5, 0]]
-    # nearest looks at 2 x: every other pixel; bilinear's right-hand neighbour is the next one
+    # nearest reads 2 x: every other pixel; bilinear's right-hand neighbour is the pixel after it
     text = explain(image, half, size=(4, 4), interpolation="nearest")
     assert text.splitlines()[:2] == [
         "16 of 64 entries (25.0%) get a gradient",
@@ -300,7 +300,7 @@ def test_explain_nearest_nan_loss_and_antialias():
     )
 
 
-def test_explain_takes_a_perspective_a_batch_and_an_inverse():
+def test_explain_accepts_a_perspective_a_batch_and_an_inverse():
     image = noise(2, 1, 5, 6)
     inverse = torch.tensor([[2.0, 0, 0], [0, 2, 0], [0, 0, 1]])
     text = explain(image, inverse, warp=wk.warp_perspective, inverse=True)
@@ -343,7 +343,7 @@ def test_check_gradients_names_the_worst_entry():
     assert abs(report.worst.numeric - 8) < 1e-6
 
 
-def test_check_gradients_reports_what_autograd_raises_and_what_it_lacks():
+def test_check_gradients_reports_errors_and_missing_gradients():
     def in_place(x):
         y = x.exp()
         y.mul_(2)
@@ -360,14 +360,14 @@ def test_check_gradients_reports_what_autograd_raises_and_what_it_lacks():
     assert wk.check_gradients(lambda x: x * 2, torch.zeros(0)).worst is None
 
 
-def test_check_gradients_takes_tuples_and_no_grad():
+def test_check_gradients_accepts_tuples_and_no_grad():
     with torch.no_grad():
         report = wk.check_gradients(lambda x: (x.sin(), (x * x).sum().float()), noise(3))
     assert report.checked == 3
     assert wk.check_gradients(lambda x: (x.sin(), x * x), noise(3)).passed
 
 
-def test_check_gradients_refuses():
+def test_errors_of_check_gradients():
     text = "check_gradients: `inputs` must be at least one floating tensor, got int"
     with pytest.raises(TypeError, match=re.escape(text)):
         wk.check_gradients(lambda n: n, 3)
@@ -376,7 +376,7 @@ def test_check_gradients_refuses():
         wk.check_gradients(lambda x: x.long(), torch.ones(2))
 
 
-def test_the_example_of_the_documents():
+def test_the_example_in_the_docs():
     text = (ROOT / "docs" / "gradients.md").read_text()
     _, code, _, printed, _ = text.split("## Where is my gradient?")[1].split("```", 4)
     output = io.StringIO()
@@ -386,11 +386,11 @@ def test_the_example_of_the_documents():
 
 
 @pytest.mark.parametrize("factor", [1.0, 1.01])
-def test_the_suites_check_of_second_order_notices_one_percent(factor):
-    """Every test of second order stands on it."""
+def test_gradgradcheck_of_the_tests_notices_one_percent(factor):
+    """Every test of second derivatives relies on it."""
 
     class Cube(torch.autograd.Function):
-        """x^3, with a second derivative that is off by a factor."""
+        """x^3, with a second derivative that is wrong by a factor."""
 
         @staticmethod
         def forward(ctx, x):

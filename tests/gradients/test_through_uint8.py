@@ -31,7 +31,7 @@ def chain(image):
 
 
 @pytest.mark.parametrize("name", [*STEPS, "chain"])
-def test_value_and_gradient(name):
+def test_the_value_is_the_8_bit_programs_and_the_gradient_the_floats(name):
     function = STEPS.get(name, chain)
     image = noise(2, 3, 9, 11).float().requires_grad_()
     result = wk.through_uint8(function, image)
@@ -44,8 +44,8 @@ def test_value_and_gradient(name):
     assert got.abs().sum() > 0
 
 
-def test_every_type_and_mode():
-    function = partial(wk.resize, size=(4, 5), interpolation="bicubic")  # takes every type
+def test_every_type_and_autograd_mode():
+    function = partial(wk.resize, size=(4, 5), interpolation="bicubic")  # accepts every type
     for dtype in (torch.float16, torch.bfloat16, torch.float32, torch.float64):
         image = noise(1, 7, 8).to(dtype)
         wanted = function((image.double() * 255).round().to(torch.uint8)).double() / 255
@@ -63,7 +63,7 @@ def test_every_type_and_mode():
         assert torch.equal(through(image), through(image.clone().requires_grad_()).detach())
 
 
-def test_what_the_function_holds_gets_a_gradient():
+def test_tensors_in_the_functions_closure_get_a_gradient():
     image = (noise(1, 9, 10) * 255).round() / 255  # whole levels: one function of the matrix
     matrix = MATRIX.clone().requires_grad_()
 
@@ -76,7 +76,7 @@ def test_what_the_function_holds_gets_a_gradient():
     assert torch.equal(got, wanted)
 
 
-def test_the_gradient_is_the_one_of_finite_differences_of_the_float_function():
+def test_the_gradient_agrees_with_differences_of_the_float_function():
     function = partial(wk.resize, size=(3, 4))
     image = noise(1, 5, 6).requires_grad_()
     assert gradcheck(function, (image,))
@@ -85,7 +85,7 @@ def test_the_gradient_is_the_one_of_finite_differences_of_the_float_function():
     assert torch.equal(got, wanted)
 
 
-def test_it_traces_whole():
+def test_compile_makes_one_graph():
     def run(image):
         return wk.through_uint8(STEPS["pillow"], image)
 
@@ -117,6 +117,6 @@ def test_wrong_arguments_are_named(function, image, text):
         wk.through_uint8(function, image)
 
 
-def test_half_a_level_beyond_is_rounding():
+def test_half_a_level_beyond_0_1_is_accepted_as_rounding():
     image = torch.tensor([[[-1e-7, 1 + 1e-7]]])
     assert wk.through_uint8(lambda i: i, image).tolist() == [[[0.0, 1.0]]]

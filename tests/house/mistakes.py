@@ -1,7 +1,7 @@
 """Calls that a type checker rejects, one per line, and calls that it accepts.
 
-`pyright` reads this file with the package. A mistake is marked with the rule that refuses it, and a
-mark that nothing needs is an error, too: so pyright fails where one of these mistakes passes.
+`pyright` checks this file with the package. Each mistake is marked with the rule that rejects it,
+and an unnecessary mark is an error, so pyright fails if it accepts one of these mistakes.
 `test_types.py` makes the calls, and each mistake raises.
 """
 

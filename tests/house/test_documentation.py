@@ -1,6 +1,6 @@
 """The documentation is complete: pages in the menu, names on pages, and pictures.
 
-That links resolve is the strict build's part, which scripts/test runs.
+The strict build, which scripts/test runs, checks that links resolve.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ PACKAGE = ROOT / "warpkit"
 PAGES = {
     str(page.relative_to(DOCS))
     for page in DOCS.glob("**/*.md")
-    if page.parent != DOCS / "gallery"  # what a build has written
+    if page.parent != DOCS / "gallery"  # written by a build
 }
 GENERATED = {"CHANGELOG.md", "CONTRIBUTING.md", "gallery"}
 """Entries of the menu whose source is not in docs/."""
 
 
 def load(name: str) -> ModuleType:
-    """A file of scripts/ as a module: they are no package, and some have no ending."""
+    """Load a file of scripts/ as a module; scripts/ is no package, and some files lack .py."""
     loader = SourceFileLoader(Path(name).stem, str(ROOT / "scripts" / name))
     module = ModuleType(loader.name)
     module.__file__ = loader.path
@@ -52,7 +52,7 @@ def leaves(menu: object) -> list[str]:
     return [page for entry in entries for page in leaves(entry)]
 
 
-def test_the_menu_has_every_page_once():
+def test_the_menu_lists_every_page_once():
     menu = leaves(yaml.safe_load((ROOT / "mkdocs.yml").read_text())["nav"])
     assert sorted(menu) == sorted(PAGES | GENERATED)
 
@@ -73,13 +73,13 @@ def test_the_guide_to_the_code_lists_every_file():
         pytest.fail("docs/code.md does not say what the files say: scripts/list_files")
 
 
-def test_every_file_says_what_it_is():
+def test_every_file_has_a_description():
     rooms = load("documentation/rooms.py")
     for path in (ROOT / "warpkit").rglob("*.py"):
         assert len(rooms.first_line(path)) > 20, path
 
 
-def test_every_file_that_the_guide_to_the_code_names_is_there():
+def test_every_file_named_in_the_guide_to_the_code_exists():
     for name in re.findall(r"`([\w/.]+(?:\.py|/))`", (DOCS / "code.md").read_text()):
         found = [*(ROOT / "warpkit").rglob(name), *ROOT.glob(name)]
         assert found, name
@@ -93,11 +93,11 @@ def pictures() -> list[Path]:
 def test_a_picture_is_drawn_by_a_script_and_shown_on_a_page(picture: Path):
     code = [*(ROOT / "scripts").iterdir(), *(ROOT / "examples").glob("*.py")]
     drawing = "".join(path.read_text() for path in code if path.is_file())
-    assert re.search(rf"\b{picture.stem.replace('-', '[-_]')}\b", drawing), "no script names it"
+    assert re.search(rf"\b{picture.stem.replace('-', '[-_]')}\b", drawing), "no script mentions it"
     assert any(f"images/{picture.name})" in (DOCS / page).read_text() for page in PAGES)
 
 
-def test_the_scripts_draw(tmp_path: Path):
+def test_the_scripts_draw_their_pictures(tmp_path: Path):
     pictures = load("draw")
     pictures.draw("conventions", tmp_path / "conventions.png")
     assert (tmp_path / "conventions.png").stat().st_size > 1e5
@@ -110,7 +110,7 @@ def test_the_pictures_are_small():
     assert sum(path.stat().st_size for path in pictures()) < 3e6
 
 
-def test_the_start_page_is_the_front_page_s_first_screen():
+def test_the_start_page_begins_like_the_readme():
     pages = load("documentation/pages.py")
     screen = pages.on_page_markdown("<!-- README -->", None)
     assert screen.startswith("# warpkit\n\nOpenCV's and Pillow's geometric image operations")
@@ -119,13 +119,13 @@ def test_the_start_page_is_the_front_page_s_first_screen():
     assert "](performance.md#" in pages.on_page_markdown("<!-- README: Install -->", None)
 
 
-def test_links_to_what_the_site_has_not_become_words():
+def test_links_to_files_outside_the_site_become_text():
     pages = load("documentation/pages.py")
     text = "see [`calibrate.py`](../examples/calibrate.py) and [it](warpkit/README.md)"
     assert pages.on_page_markdown(text, None) == "see `calibrate.py` and it"
 
 
-def test_docstrings_become_markdown():
+def test_docstrings_are_converted_to_markdown():
     as_markdown = load("documentation/docstrings.py").as_markdown
     text = "Like `remap`.\n\nimage (*A, H); see docs/gradients.md.\n\n>>> f(1)\n2\n\nEnd."
     assert as_markdown(text, "f", ["image"]) == (
@@ -136,7 +136,7 @@ def test_docstrings_become_markdown():
     assert as_markdown("Args:\n    image: of `f`", "f", ["image"]) == "Args:\n    image: of `f`"
 
 
-def test_the_plots_take_whatever_rows_there_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_plots_accept_any_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(plots, "ROWS", tmp_path)
     (tmp_path / "new.csv").write_text(
         "workload,size,note,way,extra,forward_ms,times_warpkit,date\n"
@@ -148,22 +148,22 @@ def test_the_plots_take_whatever_rows_there_are(tmp_path: Path, monkeypatch: pyt
     table = plots.tables()
     assert "| large, 1,024 size | warpkit | 2.0 | 1.00 |\n|  | theirs | 8.0 | 4.00 |" in table
     assert "| alone, 1 size | warpkit | 2.0 | 1.00 |" in table
-    assert "2026" not in table  # told only where it is the same for all rows
+    assert "2026" not in table  # shown only if it is the same for all rows
     drawn = plots.pictures()
     assert list(drawn) == ["benchmarks-new", "benchmarks-new-dark"]
     assert [svg.count("<svg") for svg in drawn.values()] == [1, 1]
     assert "#1f2129" in drawn["benchmarks-new-dark"]
     assert "benchmarks-new-dark.svg#only-dark" in table
-    assert plots.pictures() == drawn  # the same at every build
+    assert plots.pictures() == drawn  # every build gives the same pictures
 
 
-def test_a_library_looks_the_same_in_every_plot():
-    """And like no other: by its marker, and most by colour, to protanopes too."""
+def test_a_library_has_one_marker_and_colour_in_all_plots():
+    """No two share a marker, and most differ in colour, also as seen by protanopes."""
     markers = [marker for _, marker, _ in plots.LIBRARIES.values()]
     assert len(set(markers)) == len(markers)
     one = plots.styles(["cv2", "grid_sample", "kornia"])
     other = plots.styles(["F.interpolate", "cv2, two threads", "cv2"])
-    assert other["cv2, two threads"] == one["cv2"]  # its first way
+    assert other["cv2, two threads"] == one["cv2"]  # its first variant
     assert other["cv2"] == one["cv2"] | {"fillstyle": "none"}
     assert other["F.interpolate"] == one["grid_sample"]
     ways = {row["way"] for rows in plots.files().values() for row in rows}
@@ -171,7 +171,7 @@ def test_a_library_looks_the_same_in_every_plot():
         assert library in map(plots.library_of, ways)
     seen = [protanope(colour) for colour, *_ in plots.LIBRARIES.values() if colour != "#808080"]
     for one_seen, other_seen in combinations(seen, 2):
-        assert np.linalg.norm(one_seen - other_seen) > 15  # of CIELAB, where 2 is just seen
+        assert np.linalg.norm(one_seen - other_seen) > 15  # in CIELAB, where 2 is just noticeable
 
 
 def protanope(colour: str) -> NDArray[np.float64]:
@@ -188,7 +188,7 @@ def protanope(colour: str) -> NDArray[np.float64]:
     return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
 
 
-def test_numbers_of_threads_are_told_apart_where_a_file_has_several():
+def test_numbers_of_threads_are_distinguished_if_a_file_has_several():
     rows = [
         {"case": "large", "way": way, "ms": "2.0", "times_warpkit": "1.00", "threads": threads}
         for threads in ("1", "2")
@@ -206,7 +206,7 @@ def test_docstrings_name_pages_that_exist():
 
 
 def test_the_guide_to_the_code_names_every_file_of_its_call():
-    """Also those of the second call of a gradient, which validation and caches make different."""
+    """Also those of a second call with gradients, which skips validation and uses caches."""
     image, matrix = torch.tensor([[[0.0, 1.0], [2.0, 3.0]]]), [[1, 0, 0.5], [0, 1, 0]]
     files = set()
 
@@ -230,5 +230,5 @@ def test_the_guide_to_the_code_names_every_file_of_its_call():
     section = (DOCS / "code.md").read_text().partition("## One call, file by file")[2]
     named = section.partition("\n## ")[0]
     assert len(files) > 15
-    files.discard("distributed/__init__.py")  # another test may have imported it
+    files.discard("distributed/__init__.py")  # imported if another test did so
     assert [file for file in sorted(files) if f"`{file}`" not in named] == []

@@ -43,7 +43,7 @@ SAID = (
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """The scripts beside an environment whose pip installs nothing."""
+    """A checkout of the scripts with an environment whose pip installs nothing."""
     (tmp_path / "scripts" / "versions").mkdir(parents=True)
     for name in ("environment", "lock", "versions/lock.txt", "versions/oldest.txt"):
         shutil.copy(ROOT / "scripts" / name, tmp_path / "scripts" / name)
@@ -63,13 +63,13 @@ def source(checkout: Path, words: str, fail: str = "") -> subprocess.CompletedPr
         env={"PATH": os.environ["PATH"], "ROOT": str(checkout), "FAIL": fail},
         capture_output=True,
         text=True,
-        # Ctrl-C is ignored by what runs in a shell's background, and by all that it starts
+        # background jobs of a shell, and all processes that they start, ignore Ctrl-C
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL) and None,
     )
 
 
 def asked(checkout: Path) -> list[str]:
-    """What pip has been asked for since the last time."""
+    """The arguments of pip's calls since the last time."""
     path = checkout / "asked"
     lines = path.read_text().splitlines() if path.exists() else []
     path.unlink(missing_ok=True)
@@ -80,7 +80,7 @@ def marks(checkout: Path) -> list[str]:
     return sorted(path.name for path in (checkout / ".venv").glob("installed-*"))
 
 
-def test_what_is_locked_is_installed_once(checkout: Path):
+def test_locked_packages_are_installed_once(checkout: Path):
     done = source(checkout, "cli,opencv")
     assert (done.returncode, done.stderr) == (0, "WARNING: something\n")
     lock = checkout / "scripts" / "versions" / "lock.txt"
@@ -93,20 +93,20 @@ def test_what_is_locked_is_installed_once(checkout: Path):
 
 
 @pytest.mark.parametrize("edited", ["pyproject.toml", "scripts/versions/lock.txt"])
-def test_what_is_edited_is_installed_again(checkout: Path, edited: str):
+def test_edited_requirements_are_installed_again(checkout: Path, edited: str):
     source(checkout, "dev")
     source(checkout, "docs")
-    assert len(asked(checkout)) == 1  # dev has all
+    assert len(asked(checkout)) == 1  # dev includes all
     with open(checkout / edited, "a") as file:
         file.write("# more\n")
     source(checkout, "docs", "all")
     assert len(asked(checkout)) == 2
-    assert marks(checkout) == []  # neither holds while pip works
+    assert marks(checkout) == []  # neither is valid while pip runs
     source(checkout, "dev")
     assert len(asked(checkout)) == 1
 
 
-def test_what_cannot_be_installed_is_said_in_one_line(checkout: Path):
+def test_a_failed_lock_is_reported_in_one_line(checkout: Path):
     done = source(checkout, "cli", "locked")
     assert (done.returncode, done.stdout[-5:]) == (0, "done\n")
     assert done.stderr == SAID + "WARNING: something\n"
@@ -118,7 +118,7 @@ def test_what_cannot_be_installed_is_said_in_one_line(checkout: Path):
     assert asked(checkout) == []
 
 
-def test_what_fails_both_ways_shows_why_and_leaves_no_mark(checkout: Path):
+def test_two_failures_show_pips_error_and_leave_no_mark(checkout: Path):
     done = source(checkout, "cli", "all")
     assert done.returncode == 1
     assert "done" not in done.stdout
@@ -128,7 +128,7 @@ def test_what_fails_both_ways_shows_why_and_leaves_no_mark(checkout: Path):
     assert marks(checkout) == []
 
 
-def test_an_interruption_ends_it(checkout: Path):
+def test_an_interrupt_ends_the_script(checkout: Path):
     done = source(checkout, "cli", "interrupted")
     assert done.returncode == 130
     assert "done" not in done.stdout
@@ -136,7 +136,7 @@ def test_an_interruption_ends_it(checkout: Path):
     assert marks(checkout) == []
 
 
-def test_named_sets_are_installed_as_they_are_or_not_at_all(checkout: Path):
+def test_named_sets_are_installed_exactly_or_not_at_all(checkout: Path):
     assert source(checkout, "dev oldest", "locked").returncode == 1
     (line,) = asked(checkout)
     assert f"--constraint {checkout}/scripts/versions/oldest.txt" in line
@@ -146,14 +146,14 @@ def test_named_sets_are_installed_as_they_are_or_not_at_all(checkout: Path):
     assert "--upgrade" in line
 
 
-def test_without_a_lock_the_ranges_are_installed(checkout: Path):
+def test_without_a_lock_the_version_ranges_are_installed(checkout: Path):
     (checkout / "scripts" / "versions" / "lock.txt").unlink()
     assert source(checkout, "cli").returncode == 0
     assert ["--constraint" in line for line in asked(checkout)] == [False]
 
 
 @pytest.mark.parametrize("status", [0, 1])
-def test_the_lock_is_what_the_newest_set_passed_with(checkout: Path, status: int):
+def test_the_lock_holds_the_versions_that_the_newest_set_passed_with(checkout: Path, status: int):
     before = (checkout / "scripts" / "versions" / "lock.txt").read_text()
     (checkout / "scripts" / "test_versions").write_text(
         f'#!/bin/bash\n[ "$*" = newest ]; exit {status}\n'
@@ -179,13 +179,13 @@ def test_the_lock_is_what_the_newest_set_passed_with(checkout: Path, status: int
 
 
 @pytest.mark.parametrize(("argument", "status"), [("--help", 0), ("now", 2)])
-def test_what_the_script_answers_without_running(argument: str, status: int):
+def test_help_and_bad_arguments_of_lock(argument: str, status: int):
     done = subprocess.run([ROOT / "scripts" / "lock", argument], capture_output=True, text=True)
     assert done.returncode == status
     assert ("test_versions newest" if status == 0 else "got 'now'") in done.stdout + done.stderr
 
 
-def test_the_lock_holds_versions_alone():
+def test_the_lock_holds_only_versions():
     head, *lines = LOCK.read_text().splitlines()
     assert re.fullmatch(r"# Versions that .* Python 3\.\d+ on \w+ \w+: scripts/lock .*", head)
     lines = [line for line in lines if not line.startswith("#")]
@@ -195,12 +195,12 @@ def test_the_lock_holds_versions_alone():
         assert not re.match("pip==|nvidia-|cuda-", line)
 
 
-def test_the_lock_is_within_the_ranges():
-    """And has every package that pyproject.toml names, for the demonstration and the tests."""
+def test_the_lock_is_within_the_version_ranges():
+    """It also has every package that pyproject.toml names for the demonstration and the tests."""
     versions = dict(line.split("==") for line in LOCK.read_text().splitlines() if "==" in line)
     text = (ROOT / "pyproject.toml").read_text()
     text = text[text.index("\ndependencies = [") : text.index("[project.scripts]")]
-    # not in dev: scripts/test_ray and scripts/identify_shipped alone have them
+    # not in dev; only scripts/test_ray and scripts/identify_shipped install them
     text = re.sub(r"^(ray|processors) = .*$", "", text, flags=re.M)
     named = [Requirement(each) for each in re.findall(r'"([a-z][^"]*[=<>][^"]*)"', text)]
     assert len(named) > 20

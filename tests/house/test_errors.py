@@ -204,7 +204,7 @@ WARP = [
 
 
 @pytest.mark.parametrize(("change", "error", "text"), WARP)
-def test_warp_affine_names_what_is_wrong(change, error, text):
+def test_errors_of_warp_affine(change, error, text):
     arguments = {"image": IMAGE, "matrix": EYE, **change}
     with pytest.raises(error, match=re.escape(f"warp_affine: {text}")):
         wk.warp_affine(**arguments)
@@ -304,13 +304,13 @@ def test_warp_affine_names_what_is_wrong(change, error, text):
         ),
     ],
 )
-def test_the_others_name_what_is_wrong(call, text):
+def test_errors_of_other_functions(call, text):
     with pytest.raises(ValueError, match=re.escape(text)):
         call()
 
 
-def test_what_must_be_named_says_so():
-    """Python's own error names neither the argument nor what to write."""
+def test_positional_options_say_that_they_are_keyword_only():
+    """Python's own error names neither the argument nor the correct call."""
     text = "`size` and what follows it must be named, as in size=..., got 3 without a name"
     with pytest.raises(TypeError, match=re.escape(f"warp_affine: {text}")):
         wk.warp_affine(torch.zeros(1, 4, 4), EYE, (2, 3))  # pyright: ignore
@@ -320,8 +320,8 @@ def test_what_must_be_named_says_so():
         wk.rotation_matrix((0, 0), 3.0, 1.0, 2.0)  # pyright: ignore
 
 
-def test_a_device_without_float64_is_refused_with_reasons():
-    with FakeTensorMode():  # such a device need not be there
+def test_a_device_without_float64_is_rejected_with_reasons():
+    with FakeTensorMode():  # needs no such device
         image = torch.empty(1, 3, 4, 5, device="mps")
         for call in (
             lambda backend: wk.warp_affine(image, [[1, 0, 1], [0, 1, 0]], backend=backend),
@@ -343,7 +343,7 @@ def test_the_traceback_of_a_bad_argument_ends_at_the_public_function():
     assert caught.traceback[-1].name == "warp_affine"
 
 
-def test_the_traceback_of_another_error_is_whole(monkeypatch: pytest.MonkeyPatch):
+def test_the_traceback_of_other_errors_is_complete(monkeypatch: pytest.MonkeyPatch):
     def broken(*_: object, **__: object) -> None:
         raise ValueError("not about an argument")
 

@@ -35,14 +35,14 @@ def data() -> tuple[Digits, Digits]:
 
 
 def check_picture(path: Path) -> None:
-    """A PNG of some size that is not of one colour."""
+    """Check that a file is a PNG with more than one colour."""
     with Image.open(path) as picture:
         assert picture.format == "PNG"
         assert min(picture.size) > 200
         assert len(set(picture.convert("L").resize((40, 40)).tobytes())) > 20
 
 
-def test_the_digits_are_split_once(data: tuple[Digits, Digits]):
+def test_digits_are_split_the_same_way_every_time(data: tuple[Digits, Digits]):
     training, test = data
     assert (len(training), len(test)) == (1297, 500)
     assert training.images.shape[1:] == (1, digits.SIZE, digits.SIZE)
@@ -52,7 +52,7 @@ def test_the_digits_are_split_once(data: tuple[Digits, Digits]):
     assert set(test.labels.tolist()) == set(range(10))
 
 
-def test_a_transformer_raises_accuracy(data: tuple[Digits, Digits], tmp_path: Path):
+def test_a_spatial_transformer_raises_accuracy(data: tuple[Digits, Digits], tmp_path: Path):
     training, test = data
     scores, models = spatial_transformer.run(1, 4, (training.take(slice(640)), test))
     assert scores["similarity + the net"][0] > scores["the net"][0] + 0.1
@@ -62,7 +62,9 @@ def test_a_transformer_raises_accuracy(data: tuple[Digits, Digits], tmp_path: Pa
     check_picture(out)
 
 
-def test_transformations_in_the_loop_survive_new_ones(data: tuple[Digits, Digits], tmp_path: Path):
+def test_a_perturbation_with_transformations_in_the_loop_survives_new_ones(
+    data: tuple[Digits, Digits], tmp_path: Path
+):
     rates, images = robust_perturbation.run(data, count=8, epochs=4, steps=10, epsilons=(0.2,))
     clean, plain, robust = rates[0.2].values()
     assert clean < plain < robust
@@ -83,8 +85,8 @@ def test_parity_is_judged_by_cv2(data: tuple[Digits, Digits], tmp_path: Path):
     check_picture(out)
 
 
-def test_the_loops_pixels_are_the_pipelines(data: tuple[Digits, Digits]):
-    """OpenCV's arithmetic in the loop shows the net what cv2 shows it, to the last bit."""
+def test_opencvs_arithmetic_has_the_pipelines_pixels(data: tuple[Digits, Digits]):
+    """The network sees the same bits as after cv2."""
     from warpkit.attacks.views import views
 
     files = data[1].take(slice(3)).images
@@ -97,10 +99,10 @@ def test_the_loops_pixels_are_the_pipelines(data: tuple[Digits, Digits]):
         )
 
 
-def test_a_camera_is_found_as_by_cv2(tmp_path: Path):
+def test_a_camera_is_calibrated_as_by_cv2(tmp_path: Path):
     result = calibrate.run(4, noise=0.02, steps=300)
     focal = slice(0, 4)
-    # both find the least error of the same corners: to 1/100 pixel, where they are 1 from the truth
+    # both minimise the error of the same corners and agree to 1/100 pixel; both are 1 pixel off
     assert (result.descent - result.opencv)[focal].abs().max() < 0.05
     assert (result.descent - result.opencv)[4:].abs().max() < 1e-3
     assert abs(result.errors[0] - result.errors[1]) < 1e-3
@@ -112,13 +114,13 @@ def test_a_camera_is_found_as_by_cv2(tmp_path: Path):
     check_picture(out)
 
 
-def test_a_patch_is_found_through_the_lens_that_opencv_shows(
+def test_a_patch_optimised_through_a_lens_works_in_opencvs_view(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(lens_patch, "learn", partial(lens_patch.learn, steps=60))
     images = lens_patch.Crops(8, seed=1).images
     ours, theirs = lens_patch.LOOPS["what the lens shows"](images), lens_patch.by_opencv(images)
-    assert (ours - theirs).abs().mean() < 0.004  # a rounding to 8 bits is 0.001
+    assert (ours - theirs).abs().mean() < 0.004  # rounding to 8 bits gives 0.001
     rates, scenes = lens_patch.run(40, steps=15, targets=1)
     assert set(rates) == {"no patch", *lens_patch.LOOPS}
     assert rates["what the lens shows"][0] > rates["no patch"][0]
@@ -127,7 +129,7 @@ def test_a_patch_is_found_through_the_lens_that_opencv_shows(
     check_picture(tmp_path / "picture.png")
 
 
-def test_a_rotation_is_found_through_the_sphere(tmp_path: Path):
+def test_the_rotation_of_a_view_of_the_sphere_is_found(tmp_path: Path):
     sphere, found = find_rotation.run(1)
     (one,) = found
     assert find_rotation.apart(one.truth, one.guess) > 20
@@ -138,7 +140,7 @@ def test_a_rotation_is_found_through_the_sphere(tmp_path: Path):
     check_picture(tmp_path / "picture.png")
 
 
-def test_a_patch_is_judged_by_the_real_program(tmp_path: Path):
+def test_a_patch_is_evaluated_by_the_real_program(tmp_path: Path):
     cups = real_patch.Cups(6, seed=0)
     levels = (cups.images * 255).round().byte()
     assert torch.equal(real_patch.WORLD.steps(levels), real_patch.program(levels))
@@ -155,11 +157,11 @@ def test_a_patch_is_judged_by_the_real_program(tmp_path: Path):
     check_picture(tmp_path / "picture.png")
 
 
-def test_the_small_classifier_learns_views_and_is_read_as_it_was_written(tmp_path: Path):
+def test_the_small_classifier_learns_and_is_saved_and_loaded(tmp_path: Path):
     model = small_classifier.learn(small_classifier.Views(10, seed=1), 20)
     unseen = small_classifier.Views(4, seed=2)
     rates = small_classifier.accuracy(model, unseen, torch.Generator().manual_seed(3))
-    assert sum(rates.values()) / len(rates) > 0.6  # of five: 0.2 by chance
+    assert sum(rates.values()) / len(rates) > 0.6  # five classes: 0.2 by chance
     assert small_classifier.table(rates).row_count == 5
     small_classifier.write_small_classifier(model, list(rates), tmp_path / "net.pt")
     again, labels = read_small_classifier(tmp_path / "net.pt")
@@ -167,7 +169,7 @@ def test_the_small_classifier_learns_views_and_is_read_as_it_was_written(tmp_pat
     torch.testing.assert_close(again(unseen.images), model(unseen.images), rtol=0, atol=0.05)
 
 
-def test_a_picture_made_for_one_resize_turns_into_another_there_alone(tmp_path: Path):
+def test_a_scaling_attack_works_only_for_its_resize(tmp_path: Path):
     hidden = scaling_attack.wk.resize(scaling_attack.load("rocket"), scaling_attack.SIZE)
     found = scaling_attack.attack("cv2 linear", scaling_attack.load("coffee"), hidden, 60)
     assert found.missed["cv2 linear"] < 15
@@ -181,9 +183,7 @@ def test_a_picture_made_for_one_resize_turns_into_another_there_alone(tmp_path: 
     assert "cv2 linear" in scaling_attack.table({"cv2 linear": found})
 
 
-def test_the_programs_own_resize_in_the_loop_misleads_it(
-    data: tuple[Digits, Digits], tmp_path: Path
-):
+def test_an_attack_with_the_programs_resize_succeeds(data: tuple[Digits, Digits], tmp_path: Path):
     rates = resize_matters.run(data, count=8, epochs=4, steps=10, level=32)
     assert len(rates) == 6
     for row in rates.values():
@@ -195,13 +195,13 @@ def test_the_programs_own_resize_in_the_loop_misleads_it(
 
 
 def test_warpkit_has_the_programs_pixels():
-    """What the attack differentiates is what the program reads."""
+    """The attack differentiates the pixels that the program reads."""
     files = torch.randint(0, 256, (1, 1, 120, 120), dtype=torch.uint8)
     for program, own in resize_matters.PROGRAMS.values():
         assert torch.equal(own(files)[0, 0], torch.from_numpy(program(files[0, 0].numpy())))
 
 
-def test_a_data_set_is_drawn_and_without_ray_one_line_says_so(
+def test_the_data_set_example_draws_images_and_reports_a_missing_ray(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     files = parquet_data_set.draw_pictures(8)
@@ -215,7 +215,7 @@ def test_a_data_set_is_drawn_and_without_ray_one_line_says_so(
     assert capsys.readouterr().out.startswith("skipped: this example needs Ray")
 
 
-def test_a_model_that_is_served_wrong_is_put_right(data: tuple[Digits, Digits]):
+def test_a_model_with_wrong_preprocessing_in_serving_is_corrected(data: tuple[Digits, Digits]):
     training, test = data
     few = (training.take(slice(600)), test.take(slice(150)))
     scores, comparison = serving_differs.run(few, epochs=12)
@@ -227,7 +227,7 @@ def test_a_model_that_is_served_wrong_is_put_right(data: tuple[Digits, Digits]):
     assert serving_differs.table(scores).row_count == 3
 
 
-def test_a_frame_between_is_best_where_the_nearer_pixel_is_seen(tmp_path: Path):
+def test_softmax_splatting_gives_the_best_frame_between_two(tmp_path: Path):
     found, made = frame_interpolation.run(256)
     fade, average, softmax = (found[method] for method in frame_interpolation.METHODS)
     assert average[0] > fade[0] + 5

@@ -30,7 +30,7 @@ MADE = {"attacks.Pipeline", "attacks.Photometric"}
 
 
 def script() -> ModuleType:
-    """scripts/record_exports, without what only `compare` needs being run."""
+    """Load scripts/record_exports, without running the imports that only `compare` needs."""
     for name in ("onnx", "onnxruntime"):
         pytest.importorskip(name, reason=f"{name} is not installed")
     loader = SourceFileLoader("record_exports", str(ROOT / "scripts" / "record_exports"))
@@ -41,7 +41,7 @@ def script() -> ModuleType:
 
 
 def functions(prefix: str, room: ModuleType) -> list[str]:
-    """The names of a room that are called on tensors or numbers."""
+    """The names of a module that are called with tensors or numbers."""
     listed = getattr(room, "__all__", None) or [
         name
         for name, value in vars(room).items()
@@ -57,14 +57,14 @@ def functions(prefix: str, room: ModuleType) -> list[str]:
 
 
 @pytest.mark.parametrize("prefix", ROOMS)
-def test_every_public_function_is_exported_or_said_not_to_be(prefix: str):
+def test_every_public_function_is_exported_or_listed_as_unsupported(prefix: str):
     names = {call.function for call in CALLS} | set(exported_calls.NOT_CALLED)
     wanted = functions(prefix, ROOMS[prefix])
     assert wanted
     assert not set(wanted) - names
 
 
-def test_the_table_has_every_call_and_no_other_and_none_fails():
+def test_the_table_has_exactly_the_calls_and_no_failure():
     made = script()
     rows = {(row["function"], row["call"], row["dynamic"]): row for row in made.rows()}
     assert set(rows) == set(map(made.key_of, CALLS))
@@ -75,7 +75,7 @@ def test_the_table_has_every_call_and_no_other_and_none_fails():
     assert len([row for row in rows.values() if row["result"] == "exported"]) > 120
 
 
-def test_the_page_says_what_the_table_says():
+def test_the_page_agrees_with_the_table():
     made = script()
     text = made.PAGE.read_text(encoding="utf-8")
     assert made.page_text(text) == text, "python scripts/record_exports page"

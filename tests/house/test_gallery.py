@@ -58,7 +58,7 @@ def test_a_notebook_runs_the_code_of_its_script(path: Path):
     code = ["".join(cell["source"]) for cell in cells["cells"] if cell["cell_type"] == "code"]
     script = ast.parse(path.read_text())
     assert ast.dump(ast.parse("\n".join(code))) == ast.dump(
-        ast.Module(script.body[1:], [])  # its text is a cell of its own
+        ast.Module(script.body[1:], [])  # the docstring is its own cell
     )
     imported = {
         (node.module or "") if isinstance(node, ast.ImportFrom) else node.names[0].name
@@ -69,7 +69,7 @@ def test_a_notebook_runs_the_code_of_its_script(path: Path):
     assert not {name.split(".")[0] for name in imported} & (here - {"warpkit"}), imported
 
 
-def test_every_example_has_its_place():
+def test_every_example_of_the_gallery_is_ordered():
     path = ROOT / "docs" / "gallery_conf.py"
     settings = ModuleType("gallery_conf")
     SourceFileLoader("gallery_conf", str(path)).exec_module(settings)

@@ -7,7 +7,7 @@ import pytest
 import warpkit as wk
 
 
-def test_the_list_has_every_public_name_and_no_other():
+def test_dir_lists_exactly_the_public_names():
     names = dir(wk)
     assert set(wk.__all__) < set(names)
     assert {"attacks", "camera", "distributed", "flow", "nn", "opencv", "transforms"} < set(names)
@@ -16,8 +16,8 @@ def test_the_list_has_every_public_name_and_no_other():
 
 
 @pytest.mark.parametrize("name", wk.indexing.__all__)
-def test_the_lookups_are_found_where_they_were_with_a_warning(name):
-    """For one release; the warning names the caller's line."""
+def test_lookups_in_the_root_work_with_a_deprecation_warning(name):
+    """They remain for one release; the warning points to the caller's line."""
     with pytest.warns(DeprecationWarning, match=f"is now warpkit.indexing.{name};") as caught:
         found = getattr(wk, name)
     assert found is getattr(wk.indexing, name)

@@ -31,13 +31,13 @@ def ways(cell: str) -> list[str]:
 
 
 def said(share: str, levels: str) -> str:
-    """A cell of the page: percent with two digits, and levels; 0 where none differs."""
+    """A cell of the page: percent with two digits, and levels; 0 if none differs."""
     percent = 100 * float(share)
     digits = 2 if percent < 0.1 else 1 if percent < 10 else 0
     return f"{percent:.{digits}f} %, {levels}" if int(levels) else "0"
 
 
-def test_the_page_of_peers_says_what_was_counted():
+def test_the_page_of_peers_agrees_with_the_table():
     with Path(ROOT / "data/parity/peers.csv").open() as file:
         rows = {(row["work"], row["way"]): row for row in csv.DictReader(file)}
     columns = {

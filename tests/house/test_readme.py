@@ -39,9 +39,9 @@ def blocks(page: Path) -> list[tuple[int, str]]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_code_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_python_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "data").symlink_to(ROOT / "data")  # for the pages that read a photograph
+    (tmp_path / "data").symlink_to(ROOT / "data")  # some pages read a photograph
     names: dict[str, object] = {}
     for line, code in blocks(page):
         if ">>> " in code:
@@ -53,13 +53,13 @@ def test_code_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
             exec(compile("\n" * (line - 1) + code, str(page), "exec"), names)
 
 
-def test_the_front_page_is_short_and_has_code():
+def test_the_readme_is_short_and_has_code():
     page = ROOT / "README.md"
     assert blocks(page)
     assert len(page.read_text().splitlines()) <= 120
 
 
-def test_the_front_page_s_table_of_resizes_is_true():
+def test_the_readmes_table_of_resizes_is_true():
     picture = Image.open(ROOT / "data" / "images" / "coffee.png").convert("RGB")
     image, size = torch.from_numpy(np.array(picture)).permute(2, 0, 1), (224, 224)
     peers = [
@@ -92,6 +92,6 @@ def test_the_start_page_names_every_function():
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_links_to_files_lead_somewhere(page: Path):
+def test_links_to_files_resolve(page: Path):
     links = re.findall(r"\]\((?!https?:|#)([^)#]+)", page.read_text())
     assert [link for link in links if not (page.parent / link).exists()] == []

@@ -37,7 +37,7 @@ def test_options_are_keyword_only(name):
 
 
 @pytest.mark.parametrize("name", PUBLIC)
-def test_public_names_are_documented_with_an_example(name):
+def test_public_names_have_an_example(name):
     thing = PUBLIC[name]
     doc = inspect.getdoc(thing) or ""
     assert len(doc) > 60
@@ -50,7 +50,7 @@ def test_the_public_list_is_sorted_and_complete():
     assert public == set(wk.__all__)
 
 
-def test_siblings_have_the_same_defaults():
+def test_related_functions_have_the_same_defaults():
     seen: dict[str, object] = {}
     for name in ("warp_affine", "warp_perspective", "remap", "sample_pixels"):
         for p in inspect.signature(getattr(wk, name)).parameters.values():
@@ -58,7 +58,7 @@ def test_siblings_have_the_same_defaults():
                 assert seen.setdefault(p.name, p.default) == p.default, (name, p.name)
 
 
-def test_importing_warpkit_imports_torch_alone():
+def test_importing_warpkit_imports_only_torch():
     code = (
         "import torch, sys; before = set(sys.modules); import warpkit; "
         "heavy = {'triton', 'cv2', 'torchvision', 'kornia', 'matplotlib', 'PIL', 'rich'}; "
@@ -69,11 +69,11 @@ def test_importing_warpkit_imports_torch_alone():
     )
     command = [*python(), "-c", code]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    # the compiler would be 1.5 s of everyone's first call in OpenCV's arithmetic
+    # the compiler would add 1.5 s to the first call in OpenCV's arithmetic
     assert done.stdout.split() == ["[]", "False"]
 
 
-def test_modules_are_loaded_when_they_are_asked_for():
+def test_modules_are_loaded_on_first_access():
     code = (
         "import sys, warpkit as wk; assert 'warpkit.attacks' not in sys.modules; "
         "print(wk.attacks.AffineDistribution.__name__, wk.nn.Warp.__name__, "
@@ -85,7 +85,7 @@ def test_modules_are_loaded_when_they_are_asked_for():
     assert done.stdout.strip() == said
 
 
-def test_a_name_that_is_not_there_is_refused_as_by_any_module():
+def test_an_unknown_name_raises_the_usual_attribute_error():
     with pytest.raises(AttributeError, match="module 'warpkit' has no attribute 'warp_afine'"):
         wk.warp_afine  # pyright: ignore  # noqa: B018
     assert not hasattr(wk, "cli_option")
@@ -105,18 +105,18 @@ ROOMS = """
 
 @cache
 def modules() -> dict[str, Path]:
-    """Every file of the package by its dotted name, a folder's own file by that of the folder."""
+    """Every file of the package by its dotted name; `__init__.py` by its folder's name."""
     parts = {path: path.relative_to(PACKAGE).with_suffix("").parts for path in FILES}
     return {".".join(p).removesuffix(".__init__") or "__init__": path for path, p in parts.items()}
 
 
 @cache
 def imports(name: str) -> set[str]:
-    """The modules of the package that a module imports, anywhere in its file."""
+    """The modules of the package that a module imports anywhere in its file."""
     tree, known, found = ast.parse(modules()[name].read_text()), modules(), set()
     for top in tree.body:
         if isinstance(top, ast.If) and ast.unparse(top.test) == "typing.TYPE_CHECKING":
-            top.body.clear()  # never runs
+            top.body.clear()  # `if TYPE_CHECKING` never runs
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("warpkit"):
             base = (node.module or "").removeprefix("warpkit").removeprefix(".")
@@ -129,7 +129,7 @@ def imports(name: str) -> set[str]:
 
 
 def room(name: str) -> int:
-    """The number of the room that a module stands in."""
+    """The number of the room that a module belongs to."""
     rooms = ROOMS.split()
     fits = [r for r in rooms if name == r or name.startswith(f"{r}.")]
     return rooms.index(max(fits, key=len))
@@ -141,20 +141,20 @@ def test_imports_point_one_way(name):
         assert room(imported) <= room(name), f"{name} imports {imported}"
 
 
-def test_no_import_runs_in_a_circle():
-    """Inside a room either."""
+def test_no_imports_are_circular():
+    """Nor are imports inside a room."""
     graph = {name: imports(name) for name in modules()}
-    order = list(TopologicalSorter(graph).static_order())  # raises CycleError with the circle
+    order = list(TopologicalSorter(graph).static_order())  # raises CycleError with the cycle
     assert len(order) == len(graph) > 100
 
 
-def test_no_name_of_a_package_hides_a_module_of_it():
-    """Whichever is imported last would stand in the place of the other."""
+def test_no_name_of_a_package_hides_one_of_its_modules():
+    """Whichever is imported last would replace the other."""
     known = modules()
     for package, path in known.items():
         if path.name != "__init__.py":
             continue
-        # by its sources: a folder that moved away may have left its compiled code here
+        # by its sources, since a folder that has moved may have left compiled code behind
         inner = {p.relative_to(path.parent).parts[0] for p in path.parent.rglob("*.py")}
         inner = {part.removesuffix(".py") for part in inner}
         for node in ast.parse(path.read_text()).body:
@@ -174,8 +174,8 @@ def test_files_stay_small(path):
     assert len(path.read_text().splitlines()) <= 400
 
 
-def test_the_quick_tests_touch_every_room():
-    """`scripts/test --quick` has a file of each room's tests, or the room's own doctests."""
+def test_the_quick_tests_cover_every_room():
+    """`scripts/test --quick` runs a test file of each room, or the room's doctests."""
     text = (ROOT / "scripts" / "test").read_text()
     files = re.findall(
         r"(?:tests|warpkit)/[\w/.]+", text[text.index("quick=(") : text.index(") ;;")]

@@ -41,7 +41,7 @@ SAME = re.compile(r"\b(?:[Aa]s|of|[Ss]ee) (?:of |in )?`[\w.]+`")
 """A reference to another function for the shapes."""
 
 
-def test_functions_of_several_tensors_say_their_shapes():
+def test_functions_of_several_tensors_document_their_shapes():
     several = [(f, n) for f, n in functions() if sum(map(is_tensor, arguments(n))) > 1]
     assert len(several) > 150
     silent = [
@@ -53,7 +53,7 @@ def test_functions_of_several_tensors_say_their_shapes():
 
 
 def test_functions_have_few_parameters():
-    """Except public functions and Triton's entry points."""
+    """Public functions and Triton's entry points are exempt."""
     for file, node in functions():
         decorators = [ast.unparse(decorator) for decorator in node.decorator_list]
         is_public = not node.name.startswith("_") and not file.startswith("engine/")

@@ -14,12 +14,12 @@ STATUSES = ("held", "differs", "outside")
 
 
 def functions(path: str) -> set[str]:
-    """The tests that a file defines."""
+    """The names of the tests that a file defines."""
     tree = ast.parse((ROOT / path).read_text())
     return {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
 
 
-def test_every_row_says_where_or_why():
+def test_every_row_names_a_test_or_a_reason():
     for row in ROWS:
         assert row["status"] in STATUSES, row
         assert row["where"] if row["status"] == "held" else row["note"], row
@@ -28,12 +28,12 @@ def test_every_row_says_where_or_why():
             assert name in functions(path), row
 
 
-def test_no_test_of_another_project_stands_twice():
+def test_no_test_of_another_project_is_listed_twice():
     counts = Counter((row["project"], row["suite"], row["test"]) for row in ROWS)
     assert max(counts.values()) == 1
 
 
-def test_the_page_counts_what_the_file_holds():
+def test_the_page_has_the_files_counts():
     counts = Counter((row["project"], row["status"]) for row in ROWS)
     page = (ROOT / "docs" / "validation.md").read_text()
     table = page.split("| project | tests | held | differ | outside |\n")[1].split("\n\n")[0]

@@ -57,16 +57,16 @@ NAMES = {
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_choice_names_what_the_functions_take(name):
+def test_literal_types_name_the_accepted_choices(name):
     assert set(get_args(getattr(types, name))) == set(NAMES[name])
 
 
-def test_the_filters_that_shrink_are_those_with_a_reach():
+def test_antialias_filters_have_a_support():
     assert set(SUPPORT) < set(get_args(types.Filter))
 
 
 def lines(table: str) -> list[str]:
-    """The calls of a table of `mistakes.py`, as they are written."""
+    """The source lines of the calls in a table of `mistakes.py`."""
     text = inspect.getsource(mistakes)
     for node in ast.parse(text).body:
         if isinstance(node, ast.AnnAssign) and ast.unparse(node.target) == table:
@@ -76,18 +76,18 @@ def lines(table: str) -> list[str]:
 
 
 @pytest.mark.parametrize("call", mistakes.MISTAKES, ids=lines("MISTAKES"))
-def test_what_pyright_refuses_the_function_refuses(call):
+def test_functions_reject_what_pyright_rejects(call):
     with pytest.raises((TypeError, ValueError)):
         call()
 
 
 @pytest.mark.parametrize("call", mistakes.CALLS, ids=lines("CALLS"))
-def test_what_pyright_takes_the_function_takes(call):
+def test_functions_accept_what_pyright_accepts(call):
     call()
 
 
-def test_pyright_reads_the_mistakes():
-    """And so `scripts/test` fails where one of them passes."""
+def test_pyright_checks_the_file_of_mistakes():
+    """So `scripts/test` fails if pyright accepts one of them."""
     settings = (ROOT / "pyproject.toml").read_text()
     assert 'include = ["warpkit", "tests/house/mistakes.py"]' in settings
     text = (ROOT / "tests" / "house" / "mistakes.py").read_text()

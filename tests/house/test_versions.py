@@ -21,14 +21,14 @@ def pins(name: str) -> dict[str, str]:
 
 
 def least() -> dict[str, str]:
-    """Package -> least version, of all that the package and its tests import."""
+    """Package -> lowest version, for all packages that warpkit and its tests import."""
     text = re.sub(r"\ndocs = \[.*?\]\n", "\n", (ROOT / "pyproject.toml").read_text(), flags=re.S)
-    text = re.sub(r"\nprocessors = .*", "", text)  # no test of these sets has transformers
+    text = re.sub(r"\nprocessors = .*", "", text)  # no test with these sets uses transformers
     text = text[text.index("dependencies = [") : text.index("[project.scripts]")]
     return dict(re.findall(r'"([a-z][\w-]*)>=([\d.]+)', text))
 
 
-def test_the_oldest_set_has_the_least_versions_that_are_promised():
+def test_the_oldest_set_has_the_lowest_supported_versions():
     oldest, promised = pins("oldest"), least()
     assert len(promised) > 15
     assert oldest.keys() == promised.keys()
@@ -36,7 +36,7 @@ def test_the_oldest_set_has_the_least_versions_that_are_promised():
         assert f"{oldest[name]}.".startswith(f"{version}."), name
 
 
-def test_the_middle_set_lies_above_the_oldest():
+def test_the_middle_set_is_above_the_oldest():
     def key(version: str) -> list[int]:
         return [int(part) for part in version.split(".")]
 
@@ -45,7 +45,7 @@ def test_the_middle_set_lies_above_the_oldest():
         assert key(version) > key(oldest[name]), name
 
 
-def test_the_quick_tests_are_files_that_are_there():
+def test_the_quick_tests_exist():
     listed = re.search(r"\nquick=\((.*?)\n\)", SCRIPT.read_text(), re.S)
     assert listed
     files = re.findall(r"tests/[\w/]+\.py", listed[1])
@@ -53,14 +53,14 @@ def test_the_quick_tests_are_files_that_are_there():
     assert [name for name in files if not (ROOT / name).is_file()] == []
 
 
-def test_the_package_its_metadata_and_the_changelog_name_one_version():
+def test_package_metadata_and_changelog_name_one_version():
     assert f'\nversion = "{wk.__version__}"\n' in (ROOT / "pyproject.toml").read_text()
     released = re.findall(r"\n## (\d\S*) - \d{4}-", (ROOT / "CHANGELOG.md").read_text())
     assert released[0] == wk.__version__
 
 
 @pytest.mark.parametrize(("argument", "status"), [("--help", 0), ("oldst", 2)])
-def test_what_the_script_answers_without_running(argument: str, status: int):
+def test_help_and_bad_arguments_of_test_versions(argument: str, status: int):
     done = subprocess.run([SCRIPT, argument], capture_output=True, text=True, check=False)
     assert done.returncode == status
     assert "oldest" in (done.stdout if status == 0 else done.stderr)

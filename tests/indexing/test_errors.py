@@ -117,6 +117,6 @@ ERRORS = [
 
 
 @pytest.mark.parametrize(("call", "error", "text"), ERRORS, ids=[e[2][:40] for e in ERRORS])
-def test_errors_name_what_was_wanted(call, error, text):
+def test_errors(call, error, text):
     with pytest.raises(error, match=re.escape(text)):
         call()

@@ -14,7 +14,7 @@ from tests.support.inputs import noise
 from tests.support.second_order import gradgradcheck
 from tests.support.tolerances import TOLERANCE
 
-# forward mode imports torch's own decompositions, which warn since torch 2.15
+# forward mode imports torch's decompositions, which warn since torch 2.15
 pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated:FutureWarning")
 
 EXACT = {"rtol": 0, "atol": 0}
@@ -76,19 +76,19 @@ def call(name: str):
 
 
 @cases
-def test_first_derivatives_in_both_modes(name: str):
+def test_first_derivatives_in_both_modes_agree_with_differences(name: str):
     function, inputs = call(name)
     assert gradcheck(function, inputs, check_forward_ad=True, check_batched_grad=True)
 
 
 @cases
-def test_second_derivatives(name: str):
+def test_second_derivatives_agree_with_differences(name: str):
     function, inputs = call(name)
     assert gradgradcheck(function, inputs, check_fwd_over_rev=True)
 
 
 @cases
-def test_vmap_is_a_loop(name: str):
+def test_vmap_equals_a_loop(name: str):
     function, inputs = CASES[name]
     stacks = [torch.stack((x, 0.9 * x, 1.1 * x)) for x in inputs]
     result = torch.vmap(function)(*stacks)
@@ -112,7 +112,7 @@ def test_compile_has_no_graph_breaks(name: str):
     assert_close(for_result, for_expected, **CLOSE)
 
 
-def test_compile_takes_numbers_and_lists():
+def test_compile_accepts_numbers_and_lists():
     array = noise(5, 3, seed=1)
     for index in (2, -1, 1.25, [0, 3], [0.5, 3.0]):
         compiled = torch.compile(
@@ -123,14 +123,14 @@ def test_compile_takes_numbers_and_lists():
         assert_close(compiled(array), wk.indexing.linear_lookup(array, index), **CLOSE)
 
 
-# What the notebook prints, put right
+# The notebook's figures, corrected
 
 
-def test_linear_figures():
+def test_gradients_of_linear_lookups_by_hand():
     array, index = leaf(1, 2, 3, 4, 5), leaf(1.5)
     to_array, to_index = grad(wk.indexing.linear_lookup(array, index).sum(), (array, index))
     assert to_array.tolist() == [0, 0.5, 0.5, 0, 0]
-    assert to_index.item() == 1  # the array rises by 1: -1 where the weights are swapped
+    assert to_index.item() == 1  # the array rises by 1; swapped weights would give -1
     (to_index,) = grad(
         wk.indexing.superposition_lookup(array, wk.indexing.soft_one_hot(index, 5)).sum(), index
     )
@@ -140,17 +140,18 @@ def test_linear_figures():
     (to_indices,) = grad(
         wk.indexing.superposition_lookup(torch.arange(5.0), weights).sum(), indices
     )
-    assert to_indices.tolist() == [1, 1, 1, 1, 0]  # at the last row the right side is clamped
+    # at the last row the index to the right is clamped
+    assert to_indices.tolist() == [1, 1, 1, 1, 0]
 
 
-def test_superposition_figures():
+def test_gradients_of_superpositions_by_hand():
     array, weights = leaf(1, 2, 3, 5, 4), leaf(0, 0.1, 0.8, 0, 0.1)
     to_array, to_weights = grad(wk.indexing.superposition_lookup(array, weights), (array, weights))
     assert_close(to_array, weights.detach(), **EXACT)
     assert_close(to_weights, array.detach(), **EXACT)
 
 
-def test_residual_figures():
+def test_gradients_of_residual_lookups_by_hand():
     array, index = leaf(1, 2, 3, 4, 5), leaf(1.5)
     value, residual = wk.indexing.residual_lookup(array, index)
     to_array, to_index = grad(value.sum() + residual.sum(), (array, index))
@@ -159,7 +160,7 @@ def test_residual_figures():
     assert not grad(wk.indexing.residual_lookup(array, index)[0].sum(), index, allow_unused=True)[0]
 
 
-def test_assignment_figures():
+def test_gradients_of_assignments_by_hand():
     array = torch.tensor([[1.0] * 3, [2.0] * 3, [3.0] * 3], requires_grad=True)
     value = leaf(4, 4, 4)
     keeps = [[1.0] * 3, [0.0] * 3, [1.0] * 3]
@@ -174,7 +175,7 @@ def test_assignment_figures():
     assert to_value.tolist() == [1, 1, 1]
 
 
-def test_two_dimensional_figures():
+def test_gradients_in_two_dimensions_by_hand():
     array = torch.tensor([[[i, i * k] for k in (1.0, 11.0, 111.0)] for i in (1.0, 2.0, 3.0)])
     array.requires_grad_()
     row, column, value = leaf(0, 1, 0), leaf(0, 0, 1), leaf(5, 555)
@@ -183,7 +184,7 @@ def test_two_dimensional_figures():
     hit = torch.zeros(3, 3, 2)
     hit[1, 2] = 1
     assert_close(to_array, hit, **EXACT)
-    # the maximum printed 0, 224, 0 and 0, 0, 224: a sum sees every row of the column, and back
+    # the maximum gave 0, 224, 0 and 0, 0, 224; a sum depends on every row and every column
     assert_close(to_row, array.detach()[:, 2].sum(-1), **EXACT)
     assert_close(to_column, array.detach()[1].sum(-1), **EXACT)
     written = wk.indexing.assign_2d(array, value, row, column).sum()
@@ -194,7 +195,7 @@ def test_two_dimensional_figures():
     assert to_column.tolist() == [556, 536, 336]
 
 
-# The ends, whole numbers, NaN
+# Ends, whole numbers and NaN
 
 
 def test_derivative_at_whole_numbers_is_from_the_right():
@@ -209,14 +210,14 @@ def test_derivative_at_whole_numbers_is_from_the_right():
     assert_close(to_index[1:3], inside, rtol=0, atol=TOLERANCE["grid_sample float32"])
 
 
-def test_derivative_of_a_write_at_whole_numbers_is_from_the_right():
+def test_derivative_of_an_assignment_at_whole_numbers_is_from_the_right():
     array, index = noise(4, seed=1), torch.tensor([0.0, 1.0, 3.0]).double().requires_grad_()
     for k in range(3):
         result = wk.indexing.assign(array, index[k], 2.0)
         (to_index,) = grad(result @ torch.arange(1.0, 5.0).double(), index)
         row = int(index[k])
         expected = 0.0
-        if row < 3:  # (1 - t) leaves the row itself, t arrives at the next
+        if row < 3:  # (1 - t) stays in the row itself, t goes to the next
             expected = (array[row] - 2) * (row + 1) + (2 - array[row + 1]) * (row + 2)
         assert_close(to_index[k].item(), float(expected), **CLOSE)
 
@@ -243,16 +244,16 @@ def test_nan_index_gives_the_array_no_gradient():
         assert to_array.tolist() == [0, 0, 0, 0]
 
 
-def test_assign_is_the_adjoint_of_the_lookup_in_the_value():
-    """<lookup(g), v> and <g, write(v)> agree where no two writes meet."""
+def test_assign_is_the_adjoint_of_the_lookup():
+    """<lookup(g), v> and <g, assign(v)> agree if no two assignments overlap."""
     array, index = torch.zeros(8, 3).double(), torch.tensor([0.3, 2.5, 5.0, 6.25]).double()
     value, other = noise(4, 3, seed=1), noise(8, 3, seed=2)
     read = (wk.indexing.linear_lookup(other, index) * value).sum()
     assert_close((wk.indexing.assign(array, index, value) * other).sum(), read, **CLOSE)
 
 
-def test_gradients_repeat_bitwise():
-    """1e5 reads and writes of 50 rows; the backward of array[index] fails this with two threads."""
+def test_gradients_have_the_same_bits_at_every_run():
+    """1e5 reads and writes of 50 rows; the gradient of array[index] differs with two threads."""
     generator = torch.Generator().manual_seed(0)
     index = (torch.rand(100_000, generator=generator) * 49).requires_grad_()
     weight = torch.rand(100_000, generator=generator)

@@ -23,7 +23,7 @@ ROWS = torch.tensor([1.0, 2.0, 3.0, 4.0, 5.0])
 
 
 def weights_by_hand(position: float, n: int) -> np.ndarray:
-    """One position's weights, written from the definition."""
+    """The weights of one position, from the definition."""
     weights = np.zeros(n)
     position = min(max(position, 0.0), n - 1.0)
     below = int(np.floor(position))
@@ -34,7 +34,7 @@ def weights_by_hand(position: float, n: int) -> np.ndarray:
 
 
 def lookup_loop(array: Tensor, positions: Tensor, dim: int) -> Tensor:
-    """One lookup after the other, then the index's dimensions in the place of `dim`."""
+    """One lookup at a time; the index's dimensions then replace `dim`."""
     first = np.moveaxis(array.numpy(), dim, 0)
     n = first.shape[0]
     found = [np.tensordot(weights_by_hand(p, n), first, 1) for p in positions.flatten().tolist()]
@@ -44,7 +44,7 @@ def lookup_loop(array: Tensor, positions: Tensor, dim: int) -> Tensor:
 
 
 def assign_loop(array: Tensor, weights: list[np.ndarray], values: list[np.ndarray]) -> Tensor:
-    """One write after the other along the first dimension."""
+    """One assignment at a time along the first dimension."""
     result = array.numpy().copy()
     for each, value in zip(weights, values, strict=True):
         each = each.reshape(each.shape + (1,) * (result.ndim - each.ndim))
@@ -52,19 +52,17 @@ def assign_loop(array: Tensor, weights: list[np.ndarray], values: list[np.ndarra
     return torch.from_numpy(result)
 
 
-# What the notebook prints, put right
+# The notebook's figures, corrected
 
 
 def test_linear_weights_are_not_swapped():
     assert wk.indexing.linear_lookup(ROWS, 1.5).item() == 2.5
-    assert (
-        wk.indexing.linear_lookup(ROWS, 1.25).item() == 2.25
-    )  # 2.75 where the weights are swapped
+    assert wk.indexing.linear_lookup(ROWS, 1.25).item() == 2.25  # swapped weights would give 2.75
     assert_close(wk.indexing.soft_one_hot(1.25, 5), torch.tensor([0, 0.75, 0.25, 0, 0]), **EXACT)
     assert_close(wk.indexing.soft_one_hot(2.5, 5), torch.tensor([0, 0, 0.5, 0.5, 0]), **EXACT)
 
 
-def test_superposition_figures():
+def test_superposition_lookups_by_hand():
     array = torch.tensor(
         [[0, 0, 1, 0, 0], [0, 0, 0, 0, 1], [0, 1, 0, 0, 0], [1, 0, 0, 0, 0], [0, 0, 0, 1, 0]]
     )
@@ -78,7 +76,7 @@ def test_superposition_figures():
 
 
 def test_many_indices_give_one_value_each():
-    """The notebook sums over the indices instead of the rows, and prints 0, 1, 2, 1.5, 6."""
+    """The notebook summed over the indices instead of the rows, and printed 0, 1, 2, 1.5, 6."""
     index = torch.tensor([1, 2, 3.5, 0, 4])
     array = torch.arange(5.0)
     assert_close(
@@ -87,14 +85,14 @@ def test_many_indices_give_one_value_each():
     assert_close(wk.indexing.linear_lookup(array, index), index, **EXACT)
 
 
-def test_residual_figures():
+def test_residual_lookups_by_hand():
     value, residual = wk.indexing.residual_lookup(ROWS, 1.5)
     assert (value.item(), residual.item()) == (3.0, -0.5)
     value, residual = wk.indexing.residual_lookup(ROWS, 2.5)
     assert (value.item(), residual.item()) == (3.0, 0.5)  # ties to even
 
 
-def test_assignment_figures():
+def test_assignments_by_hand():
     array = torch.tensor([[1.0] * 3, [2.0] * 3, [3.0] * 3])
     four = torch.full((3,), 4.0)
     hard = torch.tensor([[1.0] * 3, [4.0] * 3, [3.0] * 3])
@@ -110,16 +108,16 @@ def test_two_dimensional_lookup_is_a_sum():
     assert_close(wk.indexing.lookup_2d(array, row, column), array[1, 2], **EXACT)
     assert_close(
         wk.indexing.lookup_2d(-array, row, column), -array[1, 2], **EXACT
-    )  # the maximum is 0
+    )  # the notebook's maximum is 0
     half = torch.tensor([0.5, 0.5, 0.0])
-    mean = array[:2, :2].mean((0, 1))  # the maximum is a quarter of one entry
+    mean = array[:2, :2].mean((0, 1))  # the notebook's maximum is a quarter of one entry
     assert_close(wk.indexing.lookup_2d(array, half, half), mean, **EXACT)
     written = array.clone()
     written[1, 2] = torch.tensor([5.0, 555.0])
     assert_close(wk.indexing.assign_2d(array, [5.0, 555.0], row, column), written, **EXACT)
 
 
-# Against loops
+# Comparisons with loops
 
 
 @pytest.mark.parametrize("shape", [(), (12,), (3, 4), (2, 1, 6), (0,), (2, 0)])
@@ -147,8 +145,8 @@ def test_soft_one_hot_matches_the_definition():
 
 
 @pytest.mark.parametrize("dim", [0, 1, -1])
-def test_assign_is_a_loop_of_single_writes(dim: int):
-    """Repeated and neighbouring positions: a later write covers an earlier one."""
+def test_assign_equals_a_loop_of_single_assignments(dim: int):
+    """With repeated and neighbouring positions, a later assignment covers an earlier one."""
     array = noise(5, 5, 5, seed=2)
     index = torch.tensor([1.3, 1.6, 0.0, 1.3, 4.0, 9.0, 3.999, -2.0], dtype=torch.float64)
     shape = list(array.movedim(dim, -1).shape)
@@ -165,7 +163,7 @@ def test_assign_is_a_loop_of_single_writes(dim: int):
     assert_close(result.movedim(dim, 0), expected, **CLOSE)
 
 
-def test_assign_2d_is_a_loop_of_single_writes():
+def test_assign_2d_equals_a_loop_of_single_assignments():
     array, row, column = noise(3, 4, 2, seed=4), noise(5, 3, seed=5), noise(5, 4, seed=6)
     values = noise(5, 2, seed=7)
     weights = [np.outer(r, c) for r, c in zip(row.numpy(), column.numpy(), strict=True)]
@@ -181,7 +179,7 @@ def test_lookup_2d_broadcasts_the_weights():
     assert_close(wk.indexing.lookup_2d(array[..., 0], row[0, 0], column[0]), expected, **CLOSE)
 
 
-def test_linear_lookup_is_sample_pixels_in_one_dimension():
+def test_linear_lookup_equals_sample_pixels_in_one_dimension():
     array, index = noise(6, 4, seed=8), torch.tensor(POSITIONS[:-3], dtype=torch.float64)
     points = torch.stack((index, torch.zeros_like(index)), -1)
     for border in ("replicate", "reflect", "reflect_101", "wrap"):
@@ -194,7 +192,7 @@ def test_linear_lookup_is_sample_pixels_in_one_dimension():
 # Indices
 
 
-def test_integer_indices_are_rows():
+def test_integer_indices_select_rows():
     array = noise(5, 3, seed=9)
     for index in ([0, -1, 3, -5], np.array([4, -2], dtype=np.int32), torch.tensor([[1], [2]]), -3):
         picked = array[torch.as_tensor(index).long()]
@@ -206,10 +204,10 @@ def test_integer_indices_are_rows():
         assert_close(wk.indexing.superposition_lookup(array, weights), picked, **EXACT)
     assert_close(
         wk.indexing.linear_lookup(array, [-6, 5]), array[[0, 4]], **EXACT
-    )  # clamped beyond
+    )  # clamped beyond the ends
     assert_close(
         wk.indexing.linear_lookup(array, -1.0), array[0], **EXACT
-    )  # a position, left of the start
+    )  # a position to the left of the start
 
 
 def test_integers_beyond_float32_stay_exact():
@@ -217,11 +215,11 @@ def test_integers_beyond_float32_stay_exact():
     assert wk.indexing.linear_lookup(array, [2**24 + 1]).item() == 2**24 + 1
 
 
-def test_the_last_of_repeated_integers_stands():
+def test_the_last_of_repeated_integer_assignments_counts():
     array = torch.tensor([1.0, float("nan"), 3.0])
     result = wk.indexing.assign(array, [1, 0, 1, -1], [5.0, 6.0, 7.0, 8.0])
-    assert_close(result, torch.tensor([6.0, 7.0, 8.0]), **EXACT)  # nothing is left of the NaN
-    assert_close(array[[0, 2]], torch.tensor([1.0, 3.0]), **EXACT)  # and the array is as it was
+    assert_close(result, torch.tensor([6.0, 7.0, 8.0]), **EXACT)  # the NaN is overwritten
+    assert_close(array[[0, 2]], torch.tensor([1.0, 3.0]), **EXACT)  # the array is unchanged
 
 
 def test_nan_reads_nan_and_writes_nothing():
@@ -252,7 +250,7 @@ def test_empty_index_and_empty_rows():
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
-def test_the_result_has_the_arrays_type(dtype: torch.dtype):
+def test_results_have_the_arrays_type(dtype: torch.dtype):
     array, index = noise(5, 3, dtype=dtype, seed=12), torch.tensor([0.25, 3.5], dtype=torch.float64)
     name = {torch.float16: "float16", torch.bfloat16: "bfloat16"}.get(dtype, "reference float32")
     expected = lookup_loop(array.double(), index, 0)
@@ -275,7 +273,7 @@ def test_the_result_has_the_arrays_type(dtype: torch.dtype):
     assert wk.indexing.soft_one_hot(index.to(dtype), 5).dtype == dtype
 
 
-def test_memory_grows_with_the_indices_alone():
+def test_memory_grows_only_with_the_number_of_indices():
     """A one-hot of 1e6 x 1e6 float32 numbers would be 4 TB."""
     n = 1_000_000
     array = torch.arange(float(n))
@@ -289,14 +287,14 @@ def test_memory_grows_with_the_indices_alone():
     assert_close(result, array.flip(0), **EXACT)
 
 
-def test_the_page_runs():
+def test_the_examples_in_docs_indexing_run():
     page = ROOT / "docs" / "indexing.md"
     failed, tried = doctest.testfile(str(page), module_relative=False)
     assert tried > 0
     assert failed == 0
 
 
-def test_numbers_have_the_digits_of_a_float64_array():
+def test_numbers_beside_a_float64_array_keep_their_digits():
     array = torch.zeros(3, dtype=torch.float64)
     assert wk.indexing.assign(array, 0, 0.1)[0] == 0.1
     assert wk.indexing.superposition_assign(array, [1, 0, 0], 0.1)[0] == 0.1
