@@ -130,7 +130,7 @@ def footprint(to_source: Tensor, size: Sequence[int]) -> Footprint:
     g, h, i = rows[2]
     x, y = _axes(to_source, size)
     depth = (g * x + (h * y + i)).square()
-    # times the depth, one column of the derivative changes along y alone and the other along x
+    # multiplied by the depth, one column of the derivative depends only on y, the other only on x
     across, below = h * y + i, g * x + i
     a, b, d, e = (
         a * across - g * (b * y + c),
@@ -173,16 +173,16 @@ def _counts(
 
 
 def least_density(interpolation: str) -> float:
-    """Samples for each source pixel along an axis, so that every visible pixel is read.
+    """The number of samples per source pixel along an axis with which every visible pixel is read.
 
-    Cells of a lattice finer than h leave no gap wider than h / sqrt(2) to a sample: below 1, the
-    reach of bilinear weights, for h = 1; nearest reaches half a pixel only.
+    In a grid with cells smaller than h, no point is farther than h / sqrt(2) from a sample. For h =
+    1 this is less than 1, the reach of bilinear weights; nearest reaches only half a pixel.
     """
     return math.sqrt(2) if interpolation == "nearest" else 1.0
 
 
 def fail_unreadable(function: str, what: str) -> NoReturn:
-    """Raise the error of antialias=True where how far a map shrinks has no value to be read."""
+    """Raise the error of antialias=True for a map whose minification cannot be read."""
     wanted = f"a number of samples along an axis where the {what} cannot be read"
     got = "True under vmap, torch.compile, export or on the meta device"
     checks.fail(function, "antialias", wanted, got)
@@ -193,16 +193,16 @@ def _whole(counts: Tensor) -> list[int]:
     if readable is None:
         return []
     numbers = readable.flatten()
-    # one by one: a transform wraps what is done under it, and tolist() reads that since torch 2.9
+    # one by one in a transform, which wraps new tensors: tolist() reads the wrapper since torch 2.9
     return [int(n) for n in (numbers if in_transform() else numbers.tolist())]
 
 
 def _looks_at_image(
     foot: Footprint, to_source: Tensor, image_size: Sequence[int], rule: SamplingRule
 ) -> Tensor:
-    """Whether a pixel's square may touch the image: the others show the border, however far.
+    """Whether a pixel's square may touch the image; other pixels show only the border.
 
-    Along an axis whose border repeats pixels it always may.
+    Along an axis whose border repeats pixels, it always may.
     """
     height, width = image_size
     (a, b, c), (d, e, f), (g, h, i) = _rows_of(to_source)
@@ -246,7 +246,7 @@ def mean_of_samples(
     pixels = image.to(compute_dtype(image.dtype))  # rounded once, at the end
     batch = broadcast_shapes(image.shape[:-3], to_source.shape[:-2])
     (height, width), (across, down) = size, counts
-    if exports_to_onnx():  # pieces would bind a batch of any size
+    if exports_to_onnx():  # the number of pieces would fix a dynamic batch size
         at_once = height * down
     else:
         row = max(math.prod(batch) * image.shape[-3] * width * across, 1)
@@ -262,8 +262,8 @@ def mean_of_samples(
             finer = _finer(to_source, counts, top + (first + 0.5) / down - 0.5)
             around = _repeated(_repeated(beside, -2, lines), -1, across)
             samples = plain_warp(pixels, finer, around, (taken * lines, width * across))
-            # rows first, so that fewer are summed with gaps; a sum over the two short axes takes 6
-            # to 18 times as long, and each slice's gradient is a tensor of zeros of the full size
+            # rows first, so that fewer numbers are summed with strides; a sum over the two short
+            # axes takes 6 to 18 times as long, and slices would have gradients of the full size
             by_row = _sum_of(samples.unflatten(-2, (taken, lines)).unbind(-2))
             sums.append(_sum_of(by_row.unflatten(-1, (width, across)).unbind(-1)))
         pieces.append(_sum_of(sums) / (across * down))
@@ -280,9 +280,9 @@ def _sum_of(parts: Sequence[Tensor]) -> Tensor:
 
 
 def _finer(to_source: Tensor, counts: tuple[int, int], top: float) -> Tensor:
-    """The map of an image with counts x pixels in each of the output's, whose first row is at top.
+    """The map of a finer image, with a grid of `counts` pixels in each pixel of the output.
 
-    to_source (*M, 2 or 3, 3).
+    top: the output row of its first row; to_source (*M, 2 or 3, 3).
     """
     x, y, shift = to_source.unbind(-1)
     left = 0.5 / counts[0] - 0.5
@@ -290,12 +290,12 @@ def _finer(to_source: Tensor, counts: tuple[int, int], top: float) -> Tensor:
 
 
 def _rows(fill: Tensor, top: int, count: int) -> Tensor:
-    """These rows of what stands outside, (..., C, h or 1, w or 1)."""
+    """Rows top .. top + count of the fill, (..., C, h or 1, w or 1)."""
     return fill.narrow(-2, top, count) if fill.ndim >= 2 and fill.shape[-2] > 1 else fill
 
 
 def _repeated(fill: Tensor, dim: int, times: int) -> Tensor:
-    """Each row or column of what stands outside, (..., C, h or 1, w or 1), some times."""
+    """The fill, (..., C, h or 1, w or 1), with each row or column repeated."""
     if times == 1 or fill.ndim < 2 or fill.shape[dim] == 1:
         return fill
     return fill.repeat_interleave(times, dim)
@@ -308,7 +308,7 @@ def _in_groups(
     fill: Tensor,
     per_item: Sequence[tuple[int, int]],
 ) -> Tensor:
-    """The items with equal counts together: each pays for its own scale, not for the batch's.
+    """Warps items with equal counts together, so that each takes the samples of its own scale.
 
     image (*I, C, H, W); to_source (*M, 2 or 3, 3); fill broadcasts to the result.
     """
@@ -320,7 +320,7 @@ def _in_groups(
         to_source.reshape(-1, *to_source.shape[-2:]),
     )
     around = fill.reshape(-1, *fill.shape[-3:]) if fill.ndim > 3 else fill
-    # an image that serves several items but not all of them is warped on its own: never copied
+    # an image of several items, but not all, is a group of its own, so that it is not copied
     serves_some = images.shape[0] not in (1, len(which_map))
     groups: dict[tuple[tuple[int, int], int], list[int]] = {}
     for k, m in enumerate(which_map):
@@ -337,6 +337,6 @@ def _in_groups(
 
 
 def _entries(shape: Sequence[int], batch: Sequence[int]) -> list[int]:
-    """For each item of the flattened `batch`, which of the flattened batch `shape` it uses."""
+    """For each item of the flattened `batch`, the index of its entry in the flattened `shape`."""
     numbers = torch.arange(math.prod(shape)).reshape(tuple(shape))
     return numbers.expand(*batch).flatten().tolist()

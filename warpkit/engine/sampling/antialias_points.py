@@ -50,7 +50,7 @@ def sample(
     def mean(
         image: Tensor, points: Tensor, steps: list[Tensor], fill: Tensor, n: tuple[int, int]
     ) -> Tensor:
-        """Tensors as in `sample`; steps: the derivatives by x and y, (*P, h, w, 2), pixels."""
+        """Tensors as in `sample`; steps: derivatives with respect to x and y, (*P, h, w, 2)."""
         value = plain_sample(image, points, fill)
         if n == (1, 1):
             return value
@@ -119,7 +119,7 @@ def _counts(
     reach = (lengths[0] + lengths[1]) / 2 + TAPS[rule.interpolation]
     sides = zip((1, 0), size, missing_axes(rule.border), strict=True)  # y, then x
     for axis, length, misses in sides:
-        if misses:  # who looks beyond shows the border, however far apart the points lie
+        if misses:  # pixels beyond the image show the border, however far apart their points are
             place = points[..., axis]
             minifies = minifies & (place > -reach) & (place < length + reach)
     density = least_density(rule.interpolation)
@@ -141,7 +141,7 @@ def _mean(
 ) -> Tensor:
     """The mean of counts x samples on a grid in each output pixel, in the image's type.
 
-    Tensors as in `sample`; steps: the derivatives by x and y, (*P, h, w, 2), pixels.
+    Tensors as in `sample`; steps: the derivatives with respect to x and y, (*P, h, w, 2), pixels.
     """
     pixels = image.to(compute_dtype(image.dtype))  # rounded once, at the end
     batch = broadcast_shapes(image.shape[:-3], points.shape[:-3])

@@ -29,9 +29,9 @@ def checked_fill(
     value: Any,
     background: Tensor | None,
 ) -> Tensor:
-    """The value where the rule finds nothing, in the type of the computation; bits for labels.
+    """The value of missing taps, in the type of the computation; for labels, bits.
 
-    OpenCV's arithmetics copy a background's own numbers, so they get it unchanged.
+    OpenCV's arithmetics copy a background's numbers, so for them it stays unchanged.
 
     image (*I, C, H, W); background broadcasts to the result's `shape`, (*batch, C, h, w).
     """
@@ -56,7 +56,7 @@ def checked_fill(
     if of_labels:
         return saturated(background, image.dtype)
     if rule.arithmetic != "exact" and background.dtype == image.dtype:
-        return background  # bytes by way of float64 took five times the time of a warp
+        return background  # converting bytes to float64 and back would take as long as five warps
     return background.to(compute_dtype(image.dtype))
 
 
@@ -77,15 +77,15 @@ def border_value(
         value = _label(name, image, shape, rule, value)
         return value[..., None, None] if value.ndim else value
     real = compute_dtype(image.dtype)
-    if type(value) in (int, float) and abs(value) < LARGE:  # as nearly always, 3 us sooner
+    if type(value) in (int, float) and abs(value) < LARGE:  # nearly always; saves 3 us
         value = torch.full((), float(value), dtype=real, device=image.device)
     else:
-        # numbers come as float64, so that a float64 image shows 0.1 itself and not its float32
+        # Python numbers become float64, so that a float64 image gets 0.1, not 0.1 in float32
         value = checks.as_float(name, "border_value", value, image.device, torch.float64)
         value = _fitting(name, image, shape, value).to(real)
     if not image.is_floating_point() and not _holds(image.dtype, value):
         if rule.arithmetic != "exact":
-            value = to_int32(value).to(value.dtype)  # beyond int32 OpenCV's is the type's lowest
+            value = to_int32(value).to(value.dtype)  # beyond int32, OpenCV uses the lowest number
         value = convert(value, image.dtype).to(value.dtype)
     return value[..., None, None] if value.ndim else value
 

@@ -1,19 +1,19 @@
 """Upright, rotated and four-cornered boxes: positions of their points in an image.
 
-A frame is a matrix (N, 2 or 3, 3), float64, from a box's unit square, (0, 0) its own top left, to
-the image in edge coordinates. Of a box of w x h turned by a degrees counter-clockwise on the screen
+A frame is a matrix (N, 2 or 3, 3), float64, from a box's unit square, with its own top left at (0,
+0), to the image in edge coordinates. In a box of w x h, rotated by a degrees counter-clockwise on
+the screen, the point (u, v) relative to the centre, along the box's own axes, is at
 
     x = cx + u cos a + v sin a,    y = cy - u sin a + v cos a,    |u| <= w / 2, |v| <= h / 2
 
-Of a quad p0 ... p3, from its own top left clockwise, with A_k the signed area of the triangle of
-the other three corners, it is the perspective map
+For a quad p0 ... p3, clockwise from its own top left, it is the perspective map
 
     [A1 p1 - A0 p0,  A3 p3 - A0 p0,  A0 p0;  A1 - A0,  A3 - A0,  A0] / ((A0 + A2) / 2)
 
-This is polynomial in the corners except for a factor, which is 1 in the quad's centre, so it stays
-bounded when a corner approaches the opposite diagonal. Divided by A0 it would grow as 1 / A0, and
-its gradient as 1 / A0^2. A quad is convex if all four areas have one sign; if all are negative, it
-is mirrored.
+where A_k is the signed area of the triangle of the other three corners. Its numerator is polynomial
+in the corners, and its depth is 1 in the quad's centre, so it stays bounded when a corner
+approaches the opposite diagonal. Divided by A0 it would grow as 1 / A0, and its gradient as 1 /
+A0^2. A quad is convex if all four areas have the same sign; if they are negative, it is mirrored.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def cos_sin(degrees: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def areas(quads: Tensor) -> Tensor:
-    """The signed areas A0 ... A3 of quads (..., 4, 2), twice: (..., 4)."""
+    """Twice the signed areas A0 ... A3 of quads (..., 4, 2): (..., 4)."""
     x, y = quads.unbind(-1)
     ends = ((1, 2, 3), (0, 2, 3), (0, 1, 3), (0, 1, 2))
     found = [
@@ -71,12 +71,12 @@ def frame_of(boxes: Tensor) -> Tensor:
     x, y, width, height, angle = boxes.unbind(-1)
     cos, sin = cos_sin(angle)
     a, b, d, e = width * cos, height * sin, -width * sin, height * cos
-    # halves first: at angle 0 the numbers are those of the upright box
+    # halves are added first, so that angle 0 gives the numbers of the upright box
     return matrix_of(((a, b, x - (a / 2 + b / 2)), (d, e, y - (d / 2 + e / 2))))
 
 
 def _frame_of_quads(quads: Tensor) -> Tensor:
-    """quads (..., 4, 2), float64; returns (..., 3, 3)."""
+    """The frames (..., 3, 3) of quads (..., 4, 2), float64."""
     area = areas(quads)
     area = area / ((area[..., 0] + area[..., 2]) / 2)[..., None]
     first, second, _, fourth = area.unbind(-1)
@@ -88,7 +88,7 @@ def _frame_of_quads(quads: Tensor) -> Tensor:
 
 
 def patch_matrix(frame: Tensor, size: Sequence[int] | tuple[Tensor, Tensor]) -> Tensor:
-    """Maps pixels of a patch of size (h, w) that fills the boxes to pixels of the image.
+    """The matrix from pixels of a patch of size (h, w), which fills the box, to image pixels.
 
     frame (..., 2 or 3, 3); h and w numbers, or (...) each; returns (..., 2 or 3, 3).
     """
@@ -100,7 +100,7 @@ def patch_matrix(frame: Tensor, size: Sequence[int] | tuple[Tensor, Tensor]) -> 
     first = corner + across / 2 + down / 2
     if frame.shape[-2] == 2:
         first = first - 0.5
-    else:  # half a pixel of the image, times the depth
+    else:  # subtracts half a pixel of the image, times the depth
         half = frame.new_tensor([0.5, 0.5, 0.0])
         first = first - half * first[..., 2:]
         depths = torch.stack((across[..., 2:], down[..., 2:]), dim=-1)

@@ -35,7 +35,7 @@ def as_labels(bits: Tensor, dtype: torch.dtype) -> Tensor:
 
 
 def as_signed(image: Tensor) -> Tensor:
-    """As `as_bits`, and uint16 as int16: torch moves all signed types, uint16 not before 2.8."""
+    """As `as_bits`, and uint16 as int16: torch moves all signed types, uint16 only since 2.8."""
     return same_bits(image, torch.int16) if image.dtype == torch.uint16 else as_bits(image)
 
 
@@ -47,7 +47,7 @@ def from_signed(bits: Tensor, dtype: torch.dtype) -> Tensor:
 def same_bits(numbers: Tensor, dtype: torch.dtype) -> Tensor:
     """A view of integers as another type of the same size; also works in transforms."""
     if torch.compiler.is_compiling():
-        # of bool the same number: Inductor views it as no other type before torch 2.8
+        # bool is converted: before torch 2.8, Inductor cannot view it as another type
         return numbers.to(dtype) if torch.bool in (numbers.dtype, dtype) else numbers.view(dtype)
     if is_transformed(numbers):
         return SameBits.apply(numbers, dtype)  # pyright: ignore
@@ -90,14 +90,14 @@ def label_fill(
     if isinstance(value, WHOLE_NUMBERS):
         (low, high), carrier = limits(dtype), CARRIERS[dtype.itemsize]
         number = int(value) if isinstance(value, Integral) else value
-        if not -(2**63) <= number < 2**63:  # while Dynamo traces, a constant: no symbol holds it
+        if not -(2**63) <= number < 2**63:  # a constant for Dynamo, whose symbols have 64 bits
             number = int(f"{number}")
         if arithmetic != "exact" and dtype in ROUNDED and not INT_MIN <= number <= INT_MAX:
             number = INT_MIN
         number = min(max(number, low), high)
         if number > torch.iinfo(carrier).max:  # the upper half of an unsigned type
             number -= 1 << 8 * dtype.itemsize
-        # on the device: a copy from the host would wait for it, and end a graph's capture
+        # made on the device: a copy from the host would synchronise, and end a graph's capture
         return torch.full((), number, dtype=carrier, device=device)
     if isinstance(value, LISTS) and value:
         items = [label_fill(item, dtype, device, arithmetic) for item in value]
@@ -128,7 +128,7 @@ def saturated(values: Tensor, dtype: torch.dtype, arithmetic: str = "exact") -> 
         values = to_int32(values)
     if values.is_floating_point():
         if dtype == torch.uint64:
-            # in steps of 2: what int64 does not hold is a multiple of 2048
+            # computed by halves: numbers that int64 cannot represent are multiples of 2048
             upper = (_whole(values / 2) << 1).where(values < 2.0**64, -1)
             return upper.where(values >= 2.0**63, _whole(values).clamp(min=0))
         values = _whole(values)

@@ -34,8 +34,8 @@ def inverse_map(matrix: Tensor, *, singular: float = torch.nan) -> Tensor:
     good = (finite & det.isfinite() & (1 / det).isfinite())[..., None, None]
     none = torch.where(finite & (det == 0), singular, torch.nan).to(matrix.dtype)[..., None, None]
     identity = torch.eye(3, dtype=matrix.dtype, device=matrix.device)[: matrix.shape[-2]]
-    # the gradient has 1 / det^2 and squares of the adjugate's entries over it, which overflow first
-    # (det < 1e-154, entries > 1e77) and then would be inf x 0
+    # the gradient contains 1 / det^2 and the adjugate's squared entries over det^2; these overflow
+    # first (det < 1e-154, entries > 1e77), and would give inf x 0
     largest = matrix.detach().abs().amax((-1, -2)).square().square()
     steady = ((1 / det).square() * largest.clamp_min(1)).isfinite()[..., None, None]
     safe = torch.where(good, torch.where(steady, matrix, matrix.detach()), identity)
@@ -93,7 +93,7 @@ def map_xy(rows: Sequence[Sequence[Tensor]], x: Tensor, y: Tensor) -> tuple[Tens
         # false for NaN and for w = 0; beyond LIMIT nothing is sampled, and u / w / w could overflow
         near = (u.abs() < LIMIT * w.abs()) & (v.abs() < LIMIT * w.abs())
         good = near & w.isfinite()
-        # both sides of a where get a gradient: the unused one must be finite to become zero
+        # both sides of torch.where get a gradient: the unused one must be finite to become zero
         u, v, w = (torch.where(good, value, 1.0) for value in (u, v, w))
         u, v = (torch.where(good, value / w, torch.nan) for value in (u, v))
     return u, v
@@ -138,7 +138,7 @@ def to_3x3(matrix: Tensor) -> Tensor:
     """(..., 2, 3) with the additional row (0, 0, 1); (..., 3, 3) unchanged."""
     if matrix.shape[-2] == 3:
         return matrix
-    # filled on the device: a copy from the host would wait for it, and end a graph's capture
+    # made on the device: a copy from the host would synchronise, and end a graph's capture
     last = torch.eye(3, dtype=matrix.dtype, device=matrix.device)[2:]
     return torch.cat((matrix, last.expand(*matrix.shape[:-2], 1, 3)), dim=-2)
 
@@ -150,8 +150,8 @@ def output_points(to_source: Tensor, size: Sequence[int]) -> Tensor:
     options = {"dtype": to_source.dtype, "device": to_source.device}
     y = torch.arange(height, **options)[:, None]
     x = torch.arange(width, **options)
-    # a copy of the map for every row, so its gradient is summed by rows first: one sum over all
-    # pixels is split among threads, and rounds differently for another number of them
+    # a copy of the map for every row, so that its gradient is summed by rows first: a single sum
+    # over all pixels is split among threads, and its rounding depends on their number
     rows = to_source[..., None, :, :].expand(*to_source.shape[:-2], height, -1, 3)
     return map_points(rows, x, y)
 

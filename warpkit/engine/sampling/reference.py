@@ -130,8 +130,7 @@ def sum_of_taps(
 def by_rows(fill: Tensor, points: Tensor) -> Tensor:
     """`fill` with one row for every row of points, so its gradient is summed by rows first.
 
-    One sum over all pixels is split among threads, and rounds differently for another number of
-    them.
+    A single sum over all pixels is split among threads, and its rounding depends on their number.
 
     fill (*F, C, h, w), or fewer; points (*P, h, w, 2).
     """

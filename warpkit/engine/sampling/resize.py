@@ -94,7 +94,7 @@ def axis_taps(
     i = torch.arange(size, dtype=torch.float64, device=device)[:, None]
     if rule.interpolation == "area":
         return _area_taps(length, size, i, low, span, longest)
-    centre = (2 * i + 1) * span + 2 * size * low  # in halves of 1 / size pixels
+    centre = (2 * i + 1) * span + 2 * size * low  # in units of 1 / (2 size) pixels
     if rule.antialias:
         return _filter_taps(length, size, rule.interpolation, centre, span, longest)
     found = taps(
@@ -108,9 +108,9 @@ def axis_taps(
 def _filter_taps(
     length: int, size: int, interpolation: str, centre: Tensor, span: Number, longest: float
 ) -> AxisTaps:
-    """centre (m, 1): the middles, in halves of 1 / size pixels."""
+    """The taps of a filter; centre (m, 1): middles of the intervals, in 1 / (2 size) pixels."""
     support = SUPPORT[interpolation]
-    stretch = _at_least(span, size)  # times 1 / size: the filter's unit in pixels
+    stretch = _at_least(span, size)  # the filter's unit, in 1 / size pixels
     first = ((centre / 2 - support * stretch) / size + 0.5).detach().floor()
     count = math.ceil(2 * support * max(longest / size, 1)) + 2
     pixel = first + torch.arange(count, dtype=torch.float64, device=centre.device)
@@ -124,13 +124,13 @@ def _filter_taps(
 def _area_taps(
     length: int, size: int, i: Tensor, low: Number, span: Number, longest: float
 ) -> AxisTaps:
-    """i (m, 1): 0, 1, ..., the output's pixels."""
-    cell_start = i * span + size * low  # in 1 / size pixels, as all lengths here
+    """The taps of "area"; i (m, 1): 0, 1, ..., the output's pixels."""
+    cell_start = i * span + size * low  # in 1 / size pixels, like all lengths here
     first = (cell_start / size).detach().floor()
     count = math.ceil(longest / size) + 1
     pixel = first + torch.arange(count, dtype=torch.float64, device=i.device)
     cell_end = cell_start + span
-    # between two pixels the derivative from the right, from the left at the image's end
+    # at an edge between two pixels the derivative from the right, at the image's end from the left
     left = torch.where(pixel * size > cell_start, pixel * size, cell_start)
     beyond = (pixel + 1) * size - cell_end
     ends = (beyond > 0) | ((beyond == 0) & (pixel == length - 1))
@@ -140,7 +140,7 @@ def _area_taps(
     touching = (right == left).detach() & there if isinstance(span, Tensor) else None
     has_part = inside if touching is None else inside | touching
     weight = torch.where(has_part, (right - left) / span, 0.0)
-    weight = weight / weight.detach().sum(-1, keepdim=True)  # 1 but for rounding
+    weight = weight / weight.detach().sum(-1, keepdim=True)  # the sum is 1, except for rounding
     return AxisTaps(pixel.long().clamp(0, length - 1), weight, has_part, touching)
 
 
@@ -151,7 +151,7 @@ def _at_least(span: Number, size: int) -> Number:
 
 
 def _box(x: Tensor) -> Tensor:
-    """A pixel halfway between two outputs belongs only to the left one."""
+    """1 within half a unit; a pixel halfway between two outputs belongs only to the left one."""
     return torch.where((x > -0.5) & (x <= 0.5), 1.0, 0.0).to(x.dtype)
 
 
@@ -178,7 +178,7 @@ def _lanczos(x: Tensor) -> Tensor:
 
 def _sinc(x: Tensor) -> Tensor:
     """sin(pi x) / (pi x), with derivatives of every order also at 0."""
-    small = x.abs() < 1e-2  # the first term left out of the series is 3e-18 there
+    small = x.abs() < 1e-2  # the first omitted term of the series is 3e-18 there
     p = (math.pi * x) ** 2
     series = 1 - p / 6 + p * p / 120 - p * p * p / 5040
     safe = math.pi * torch.where(small, 1.0, x)
@@ -198,7 +198,7 @@ FILTERS: dict[str, Callable[[Tensor], Tensor]] = {
 def _kept_taps(
     length: int, size: int, rule: ResizeRule, edges: Edges | None, device: torch.device
 ) -> AxisTaps:
-    with torch.inference_mode(False), torch.no_grad():  # others may differentiate with them
+    with torch.inference_mode(False), torch.no_grad():  # later calls may need gradients
         return axis_taps(length, size, rule, edges, device)
 
 
@@ -237,7 +237,7 @@ def resize(
 
 
 def two_passes(values: Tensor, across: AxisTaps | None, down: AxisTaps | None) -> Tensor:
-    """values (..., H, W), along y first, then along x; the order affects the last bits."""
+    """Resizes values (..., H, W) along y, then along x; the order affects the last bits."""
     return along(along(values, down, -2), across, -1)
 
 
@@ -248,7 +248,7 @@ def along(values: Tensor, axis: AxisTaps | None, dim: int) -> Tensor:
     total = None
     for k in range(axis.pixel.shape[-1]):
         value = values.index_select(dim, axis.pixel[:, k])
-        if axis.inside is not None:  # unread pixels leave no NaN
+        if axis.inside is not None:  # a NaN in an unread pixel must not spread
             inside = beside(axis.inside[:, k], dim)
             if axis.touching is not None:
                 inside = inside & (value.isfinite() | ~beside(axis.touching[:, k], dim))
@@ -261,5 +261,5 @@ def along(values: Tensor, axis: AxisTaps | None, dim: int) -> Tensor:
 
 
 def beside(numbers: Tensor, dim: int) -> Tensor:
-    """(m,), shaped to broadcast along dimension -1 or -2."""
+    """Numbers (m,), shaped to broadcast along dimension -1 or -2."""
     return numbers if dim == -1 else numbers[:, None]

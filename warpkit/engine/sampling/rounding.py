@@ -29,7 +29,7 @@ def wrap16(values: Tensor) -> Tensor:
 
 
 def saturate16(values: Tensor) -> Tensor:
-    """Clamped to the range of int16."""
+    """Clamps to the range of int16."""
     return values.clamp(-(2**15), 2**15 - 1)
 
 
@@ -48,7 +48,7 @@ def rounded_once(total: Tensor, lost: Tensor) -> Tensor:
     then the error decides. No operation looks at bits, which ONNX does not support.
     """
     near = total.float()
-    at = near.double().clamp(-(2.0**128), 2.0**128)  # infinity as a number, for ties with it
+    at = near.double().clamp(-(2.0**128), 2.0**128)  # 2^128 for infinity, so that ties are found
     other = 2 * total - at  # equally far on the other side: a float32 if the total is a tie
     tie = (other.float().double() == other) & (other != at) & (lost != 0) & lost.isfinite()
     further = torch.where(lost > 0, torch.maximum(at, other), torch.minimum(at, other))

@@ -1,10 +1,10 @@
 """Sampling rules: the neighbours of a point, their weights, and the border.
 
-Stated once, for all backends. A rule is an interpolation and a border. Along one axis of n pixels,
-a position p becomes taps: an index in range, a weight, and whether the tap is inside the image.
-The 2-D rule is the product of two axes.
+All backends follow this definition. A rule is an interpolation and a border. Along one axis of n
+pixels, a position p becomes taps: an index in range, a weight, and whether the tap is inside the
+image. The 2-D rule is the product of two axes.
 
-    border       what continues the row  a b c d        index i, taken modulo
+    border       continuation of the row  a b c d       index i, taken modulo
     constant     v v v | a b c d | v v v                missing: `border_value`
     replicate    a a a | a b c d | d d d                clamped
     reflect      c b a | a b c d | d c b                2n
@@ -104,7 +104,7 @@ class AxisTap:
     index: Tensor
     """int64, always within the axis."""
     weight: Tensor | None
-    """None for nearest: the pixel itself."""
+    """None for nearest, which copies the pixel."""
     inside: Tensor | None
     """False if the tap is missing; None if the border has no missing taps."""
 
@@ -164,7 +164,7 @@ def _cubic_far(d: Tensor) -> Tensor:
 
 def _lanczos(d: Tensor) -> Tensor:
     """sinc(d) sinc(d / 4), with derivatives of every order also at d = 0."""
-    small = d.abs() < 1e-2  # the first term left out of the series, of order d^6, is below 1e-12
+    small = d.abs() < 1e-2  # the first omitted term of the series, of order d^6, is below 1e-12
     p = (math.pi * d) ** 2
     series = 1 - p * (17 / 96) + p * p * (1 / 120 + 1 / 576 + 1 / 30720)
     safe = torch.where(small, 1.0, d)

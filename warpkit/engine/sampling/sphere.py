@@ -42,7 +42,7 @@ def places(x: Tensor, y: Tensor, z: Tensor, size: Sequence[int]) -> Tensor:
     flat = x * x + z * z
     pole = flat <= POLE * POLE * (flat + y * y)
     fixed_x, fixed_y, fixed_z = (value.detach() + 0.0 for value in (x, y, z))  # -0 is half a turn
-    # both sides of a where get a gradient: at a pole that of another direction, times 0
+    # both sides of torch.where get a gradient: at a pole, that of another direction, times 0
     x, y = (torch.where(pole, 0.0, value) for value in (x, y))
     z, flat = (torch.where(pole, 1.0, value) for value in (z, flat))
     lon, lat = exports.atan2(x, z), exports.atan2(y, flat.sqrt())
@@ -97,7 +97,7 @@ def sample(
     read = reader(picture, points.shape[:-1])
     rule = SamplingRule(interpolation, "wrap")
     total = 0
-    # over both poles and back: 2 H rows, of which the second half are the first ones from behind
+    # over both poles and back: 2 H rows, whose second half is the first one seen from behind
     for y in taps(points[..., 1], 2 * height, rule):
         behind = y.index >= height
         row = torch.where(behind, 2 * height - 1 - y.index, y.index)
