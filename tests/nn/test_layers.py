@@ -20,7 +20,7 @@ from warpkit.nn import LOOK_EVERY, NUMBERS, SpatialTransformer, Warp
 
 
 class Given(nn.Module):
-    """A localization that says the same whatever it is shown."""
+    """A localization that returns the same numbers for any image."""
 
     def __init__(self, features: Tensor) -> None:
         super().__init__()
@@ -33,7 +33,7 @@ class Given(nn.Module):
 def transformer(
     numbers: Tensor, transform: str, size: tuple[int, int], **options
 ) -> SpatialTransformer:
-    """One whose head passes `numbers` on."""
+    """A transformer whose head passes `numbers` on."""
     module = SpatialTransformer(
         Given(numbers), size, transform=transform, features=numbers.shape[-1]
     )
@@ -50,7 +50,7 @@ NUMBERS_OF = {
 
 @pytest.mark.parametrize("transform", NUMBERS)
 @pytest.mark.parametrize("features", [None, 12])
-def test_it_starts_at_the_identity(transform: str, features: int | None):
+def test_a_transformer_starts_at_the_identity(transform: str, features: int | None):
     images = noise(2, 1, 3, 4)
     module = SpatialTransformer(nn.Flatten(), (3, 4), transform=transform, features=features)
     module.double()
@@ -64,7 +64,7 @@ def test_it_starts_at_the_identity(transform: str, features: int | None):
 
 @pytest.mark.parametrize("size", [(5, 7), (4, 9)])
 @pytest.mark.parametrize("transform", ["affine", "similarity"])
-def test_theta_is_that_of_affine_grid(transform: str, size: tuple[int, int]):
+def test_affine_parameters_are_affine_grids_theta(transform: str, size: tuple[int, int]):
     images = noise(2, 3, 5, 7)
     module = transformer(torch.tensor(NUMBERS_OF[transform]), transform, size)
     theta = module.theta(images)
@@ -75,7 +75,7 @@ def test_theta_is_that_of_affine_grid(transform: str, size: tuple[int, int]):
     )
 
 
-def test_perspective_by_its_definition():
+def test_perspective_parameters_match_their_definition():
     images = noise(2, 3, 5, 7)
     module = transformer(torch.tensor(NUMBERS_OF["perspective"]), "perspective", (4, 6))
     matrix = module.theta(images)[0]
@@ -92,7 +92,7 @@ def test_perspective_by_its_definition():
 
 
 def test_a_similarity_keeps_angles_in_pixels():
-    """a = cos - 1, b = sin: a turn by 90 degrees of an image that is no square."""
+    """a = cos - 1, b = sin: a rotation by 90 degrees of an image that is not square."""
     images = noise(1, 1, 3, 5)
     module = transformer(torch.tensor([-1.0, 1.0, 0.0, 0.0]), "similarity", (3, 5))
     turn = wk.rotation_matrix(torch.tensor([2.0, 1.0]).double(), 90.0)
@@ -102,7 +102,7 @@ def test_a_similarity_keeps_angles_in_pixels():
 
 
 @pytest.mark.parametrize("transform", NUMBERS_OF)
-def test_gradients_reach_everything(transform: str):
+def test_gradients_reach_image_and_parameters(transform: str):
     images = noise(2, 1, 3, 4).requires_grad_()
     module = transformer(torch.tensor(NUMBERS_OF[transform]).double(), transform, (2, 3))
     numbers = module.localization.features
@@ -124,7 +124,7 @@ def test_the_first_step_moves_the_head():
     assert (module.head.weight.grad != 0).any()
 
 
-def test_it_learns_a_shift():
+def test_a_transformer_learns_a_shift():
     torch.manual_seed(0)
     scene = F.interpolate(noise(1, 1, 6, 6, seed=3).float(), (24, 24), mode="bicubic")
     target = wk.warp_affine(scene, [[1, 0, -3.0], [0, 1, 2.0]], border="replicate")
@@ -140,7 +140,7 @@ def test_it_learns_a_shift():
 
 
 @pytest.mark.parametrize("shift", [0.9, 1.2])
-def test_it_warns_where_most_of_a_batch_is_outside(shift: float):
+def test_a_batch_that_samples_mostly_outside_gets_a_warning(shift: float):
     images = noise(4, 1, 6, 6)
     module = transformer(torch.tensor([0, 0, shift, 0, 0, 0]).double(), "affine", (6, 6))
     with warnings.catch_warnings():
@@ -152,11 +152,11 @@ def test_it_warns_where_most_of_a_batch_is_outside(shift: float):
             return
     with pytest.warns(UserWarning, match="SpatialTransformer: 4 of 4 images sample") as seen:
         module(images)
-    assert seen[0].filename == __file__  # the line that called it
+    assert seen[0].filename == __file__  # the caller's line
 
 
-def test_how_often_it_looks():
-    """On the CPU always; an accelerator, whose queue a look waits for, every hundredth time."""
+def test_samples_are_checked_always_on_the_cpu_and_every_100th_time_elsewhere():
+    """A check would wait for an accelerator's queue, so it runs every hundredth time there."""
     module = transformer(torch.tensor([0, 0, 1.2, 0, 0, 0]).double(), "affine", (6, 6))
     for _ in range(5):
         with pytest.warns(UserWarning, match="2 of 2 images sample mostly"):
@@ -171,9 +171,9 @@ def test_how_often_it_looks():
     assert all(module.looks("cpu") for _ in range(5))
 
 
-def test_it_does_not_look_where_there_are_no_numbers():
+def test_samples_are_not_checked_without_values():
     module = SpatialTransformer(nn.Flatten(), (6, 6), features=36).to("meta")
-    module.calls = LOOK_EVERY - 2  # so that one of three calls is due
+    module.calls = LOOK_EVERY - 2  # so that one of three calls would check
     for _ in range(3):
         assert module(torch.zeros(2, 1, 6, 6, device="meta")).shape == (2, 1, 6, 6)
 
@@ -191,7 +191,7 @@ class Half(nn.Module):
 
 @pytest.mark.parametrize("transform", NUMBERS_OF)
 @pytest.mark.parametrize("lazy", [True, False])
-def test_autocast_does_not_round_the_matrix(transform: str, lazy: bool):
+def test_autocast_does_not_round_the_matrix_to_half_types(transform: str, lazy: bool):
     """At 224 pixels bfloat16 would move corners by up to half a pixel."""
     features = noise(3, 12).bfloat16().float()
     module = SpatialTransformer(
@@ -208,17 +208,17 @@ def test_autocast_does_not_round_the_matrix(transform: str, lazy: bool):
 
 
 @pytest.mark.parametrize("transform", NUMBERS_OF)
-def test_the_matrix_of_a_half_module_is_made_in_float32(transform: str):
+def test_the_matrix_of_a_half_precision_module_is_computed_in_float32(transform: str):
     numbers = torch.tensor(NUMBERS_OF[transform]).half()
     images = noise(2, 3, 5, 7)
     module = transformer(numbers, transform, (5, 7))
     theta = module.half().theta(images.half())
     assert theta.dtype == torch.float32
-    # float16 has 11 bits: numbers up to 1/2 are off by 1.2e-4, 1 and a number by 4.9e-4
+    # float16 has 11 bits: numbers up to 1/2 are off by 1.2e-4, numbers above 1 by 4.9e-4
     torch.testing.assert_close(theta, module.double().theta(images).float(), rtol=0, atol=1e-6)
 
 
-def test_it_does_not_warn_for_the_lesser_part():
+def test_no_warning_if_less_than_half_of_a_batch_is_outside():
     theta = torch.zeros(4, 6).double()
     theta[:2, 2] = 5.0
 
@@ -234,7 +234,7 @@ def test_it_does_not_warn_for_the_lesser_part():
         module(noise(4, 1, 6, 6))
 
 
-def test_it_is_saved_copied_and_shown():
+def test_a_transformer_can_be_saved_copied_and_printed():
     module = SpatialTransformer(nn.Flatten(), (3, 4))
     module(noise(1, 1, 3, 4).float())
     other = SpatialTransformer(nn.Flatten(), (3, 4), features=12)
@@ -244,14 +244,14 @@ def test_it_is_saved_copied_and_shown():
     assert "size=(3, 4), transform='affine', interpolation='bilinear'" in repr(module)
 
 
-def test_compiled_it_is_the_same():
+def test_a_compiled_transformer_gives_the_same_result():
     module = SpatialTransformer(nn.Flatten(), (3, 4), features=12)
     images = noise(2, 1, 3, 4).float()
     compiled = torch.compile(module, backend="aot_eager", fullgraph=True)
     torch.testing.assert_close(compiled(images), module(images))
 
 
-def test_warp_is_the_function():
+def test_the_warp_layer_equals_the_functions():
     image, matrix = noise(3, 5, 6), wk.rotation_matrix((2.0, 2.0), 30.0)
     layer = Warp(size=(4, 4), border="reflect")
     expected = wk.warp_affine(image, matrix, size=(4, 4), border="reflect")
@@ -272,7 +272,7 @@ def test_warp_is_the_function():
     ],
 )
 @pytest.mark.parametrize("layer", ["Warp", "SpatialTransformer"])
-def test_layers_refuse_bad_names_when_they_are_made(layer: str, options, error, text: str):
+def test_layers_reject_bad_names_on_construction(layer: str, options, error, text: str):
     start = f"^{re.escape(f'{layer}: {text}')}"
     with pytest.raises(error, match=start):
         Warp(**options) if layer == "Warp" else SpatialTransformer(nn.Flatten(), (4, 4), **options)
@@ -291,12 +291,12 @@ def test_layers_refuse_bad_names_when_they_are_made(layer: str, options, error, 
         ({"image": 3}, TypeError, "`options` must be options of the warps: size, interpolation, "),
     ],
 )
-def test_warp_refuses_bad_options_when_it_is_made(options, error, text: str):
+def test_the_warp_layer_rejects_bad_options_on_construction(options, error, text: str):
     with pytest.raises(error, match=f"^{re.escape(f'Warp: {text}')}"):
         Warp(**options)
 
 
-def test_warp_takes_every_option():
+def test_the_warp_layer_accepts_every_option():
     background = noise(3, 4, 4, seed=2)
     layer = Warp(size=(4, 4), border="transparent", background=background)
     image, matrix = noise(3, 5, 6), wk.rotation_matrix((2.0, 2.0), 30.0)

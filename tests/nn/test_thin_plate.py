@@ -23,7 +23,7 @@ def passing(n):
 
 
 def bending(moves, size, **options):
-    """A transformer that moves its lattice by `moves` (2 rows columns,), in [-1, 1]."""
+    """A transformer that moves its lattice by `moves` (2 * rows * columns,), in [-1, 1]."""
     module = SpatialTransformer(
         Given(moves), size, transform="thin_plate", features=moves.shape[-1], **options
     )
@@ -32,12 +32,12 @@ def bending(moves, size, **options):
 
 
 def lattice(rows=4, columns=4):
-    """Its points (rows columns, 2) in [-1, 1], row by row."""
+    """The lattice's points (rows * columns, 2) in [-1, 1], row by row."""
     y, x = np.mgrid[-1 : 1 : rows * 1j, -1 : 1 : columns * 1j]
     return torch.from_numpy(np.stack((x, y), -1).reshape(-1, 2))
 
 
-def test_affine_moves_are_the_affine_transformer():
+def test_affine_moves_equal_the_affine_transformer():
     images, numbers = noise(2, 3, 9, 12), torch.tensor([0.1, -0.2, 0.3, 0.15, 0.05, -0.1]).double()
     affine = SpatialTransformer(Given(numbers), (7, 8), features=6)
     affine.head.load_state_dict(passing(6))
@@ -50,7 +50,7 @@ def test_affine_moves_are_the_affine_transformer():
     assert ours.head.out_features == 30
 
 
-def test_its_plate_is_scipys():
+def test_plates_match_scipy():
     interpolate = pytest.importorskip("scipy.interpolate")
     moves, (height, width), (h, w) = 0.2 * noise(16, 2) - 0.1, (20, 30), (11, 13)
     points = bending(moves.flatten(), (h, w)).points(noise(2, 1, height, width))
@@ -62,7 +62,7 @@ def test_its_plate_is_scipys():
     assert np.abs(points[1].detach().numpy() - truth).max() < 1e-9
 
 
-def test_gradients_and_graphs():
+def test_gradients_and_compilation():
     images, moves = noise(1, 1, 5, 6), 0.2 * noise(8) - 0.1
     module = bending(moves, (4, 5), lattice=(2, 2), border="replicate")
 
@@ -77,7 +77,7 @@ def test_gradients_and_graphs():
     assert (exported(images) - module(images)).abs().max() < TOLERANCE["two modes float64"]
 
 
-def test_it_warns_where_it_looks_outside():
+def test_sampling_outside_gets_a_warning():
     images, away = noise(3, 1, 20, 24), torch.full((32,), 1.5).double()
     with pytest.warns(UserWarning, match="3 of 3 images sample mostly outside"):
         bending(away, (20, 24))(images)

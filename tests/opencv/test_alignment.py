@@ -25,7 +25,7 @@ def pictures() -> tuple[np.ndarray, np.ndarray]:
 
 
 @pytest.mark.parametrize("motion", [ours.MOTION_AFFINE, ours.MOTION_HOMOGRAPHY])
-def test_it_finds_what_cv2_finds(motion):
+def test_matrices_are_close_to_cv2s_and_to_the_truth(motion):
     cv2 = installed_opencv()
     template, image = pictures()
     rows = 3 if motion == ours.MOTION_HOMOGRAPHY else 2
@@ -42,7 +42,7 @@ def test_it_finds_what_cv2_finds(motion):
     assert apart < 0.4  # cv2 stops 0.1 to 0.3 pixels from the truth
 
 
-def test_tensors_masks_and_gradients():
+def test_tensors_masks_and_gradients_are_supported():
     template, image = (torch.from_numpy(picture).double() for picture in pictures())
     mask = torch.ones(SIZE, dtype=torch.uint8)
     image[:14, :14], mask[:14, :14] = 255.0, 0
@@ -55,7 +55,7 @@ def test_tensors_masks_and_gradients():
     assert not grad[:10, :10].any()
 
 
-def test_what_does_not_converge_is_an_error():
+def test_images_that_do_not_converge_raise_an_error():
     template, _ = pictures()
     noise = np.random.default_rng(0).integers(0, 256, SIZE, dtype=np.uint8)
     with pytest.raises(ours.error, match="stopped before its convergence") as caught:

@@ -29,7 +29,7 @@ def test_constants_are_cv2s(name):
 
 
 @pytest.mark.parametrize("name", ["warpAffine", "warpPerspective", "remap", "findTransformECC"])
-def test_arguments_stand_in_cv2s_order(name):
+def test_arguments_are_in_cv2s_order(name):
     cv2 = installed_opencv()
     theirs = re.findall(r"\w+", getattr(cv2, name).__doc__.split(")")[0])[1:]
     names = list(inspect.signature(getattr(ours, name)).parameters)
@@ -50,7 +50,7 @@ FLAGS = [ours.INTER_NEAREST, ours.INTER_LINEAR, ours.INTER_CUBIC, ours.INTER_ARE
 
 
 def known(version: str) -> bool:
-    """Whether it is one of the versions that are reproduced to the last bit."""
+    """Whether this version of OpenCV is reproduced bit by bit."""
     return version.startswith(tuple(f"{reproduced}." for reproduced in promises.VERSIONS))
 
 
@@ -62,7 +62,7 @@ RULES = [(f, b) for f in FLAGS for b in range(6) if (f, b) != (ours.INTER_CUBIC,
 @pytest.mark.parametrize(("flags", "border"), RULES)
 @pytest.mark.parametrize("inverse", [0, ours.WARP_INVERSE_MAP])
 @pytest.mark.parametrize("layout", pictures())
-def test_arrays_come_out_as_from_cv2_to_the_last_bit(dtype, flags, inverse, layout, border):
+def test_arrays_have_cv2s_bits(dtype, flags, inverse, layout, border):
     cv2 = installed_opencv()
     image = pictures(dtype)[layout]
     size = (19, 13)  # (W, H)
@@ -77,12 +77,12 @@ def test_arrays_come_out_as_from_cv2_to_the_last_bit(dtype, flags, inverse, layo
             truth = getattr(cv2, name)(*arguments[0], **options)
             out = getattr(ours, name)(*arguments[1], **options)
             assert (out.shape, out.dtype) == (truth.shape, truth.dtype)
-            # OpenCV 4.10 rounds one float channel otherwise than 4.14, which is what is promised
+            # OpenCV 4.10 rounds one float channel differently from 4.14, which is reproduced
             last_bit = 0 if known(cv2.__version__) or dtype == np.uint8 else 2.0**-15
             assert np.abs(np.subtract(out, truth, dtype=np.float64)).max() <= last_bit
 
 
-def test_remap_takes_every_kind_of_map():
+def test_remap_accepts_every_kind_of_map():
     cv2 = installed_opencv()
     image = pictures()["HWC"]
     random = np.random.default_rng(1)
@@ -106,7 +106,7 @@ def test_remap_takes_every_kind_of_map():
     )
 
 
-def test_auto_is_the_installed_opencv(monkeypatch):
+def test_auto_selects_the_installed_opencvs_arithmetic(monkeypatch):
     for versions, wanted in (
         ({"opencv-python": "4.10.0.84"}, "opencv4"),
         ({"opencv-contrib-python-headless": "5.0.0.93"}, "opencv5"),
@@ -143,7 +143,7 @@ def test_a_number_fills_the_first_channel_as_in_cv2():
     assert four[0, 0].tolist() == [1, 2, 3, 4, 1, 2]
 
 
-def test_transparent_writes_into_an_array_and_reads_a_tensor():
+def test_transparent_borders_write_to_arrays_and_only_read_tensors():
     image, away = np.ones((4, 4), np.float32), np.array([[1.0, 0, 2], [0, 1, 0]])
     dst = np.full((4, 4), 7, np.float32)
     out = ours.warpAffine(image, away, (4, 4), dst, borderMode=ours.BORDER_TRANSPARENT)
@@ -162,7 +162,7 @@ def frozen(array):
 
 
 def unlike_torch(array):
-    """The same numbers in memory that torch cannot share."""
+    """Copies of an array in memory that torch cannot share."""
     record = np.zeros(array.shape, [("pad", np.uint8), ("value", array.dtype)])
     record["value"] = array
     return {
@@ -174,7 +174,7 @@ def unlike_torch(array):
 
 
 @pytest.mark.parametrize("kind", unlike_torch(np.zeros((1, 1), np.float32)))
-def test_arrays_in_any_memory_are_taken(kind):
+def test_arrays_in_any_memory_layout_are_accepted(kind):
     image = noise(4, 5, dtype=torch.float32).numpy()
     x, y = (a.astype(np.float32) for a in np.meshgrid([0.5, 2], [1.25, 3]))
     points = np.float32([[0, 0], [3, 1], [1, 4]])
@@ -188,7 +188,7 @@ def test_arrays_in_any_memory_are_taken(kind):
     assert np.array_equal(ours.getAffineTransform(corners, corners[::-1]), truth)
 
 
-def test_arrays_stay_on_the_cpu_whatever_the_default_device():
+def test_arrays_stay_on_the_cpu_under_any_default_device():
     image, points = np.ones((4, 5), np.float32), np.float32([[0, 0], [3, 1], [1, 4], [5, 5]])
     with torch.device("meta"):
         assert ours.warpAffine(image, TURN, (5, 4), borderValue=1).all()
@@ -200,7 +200,7 @@ def test_arrays_stay_on_the_cpu_whatever_the_default_device():
 
 
 @pytest.mark.parametrize("kind", [np.int64, np.uint8])
-def test_numpys_integers_are_flags_too(kind):
+def test_numpy_integers_are_accepted_as_flags(kind):
     image = noise(4, 5, dtype=torch.float32).numpy()
     flags, border = ours.INTER_NEAREST | ours.WARP_INVERSE_MAP, ours.BORDER_WRAP
     truth = ours.warpAffine(image, TURN, (5, 4), flags=flags, borderMode=border)

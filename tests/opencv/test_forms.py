@@ -36,7 +36,7 @@ def both(name, arguments, options):
     "more",
     [(0,), (1,), (2,), (1.5,), (True,), ((1, 2),), ((),), (1, 2, 1), (None, None, None, None)],
 )
-def test_what_stands_for_dst_is_ignored_and_none_is_the_default(name, more):
+def test_dst_is_ignored_and_none_selects_the_defaults(name, more):
     more = more[: 1 + (name != "remap")] + more[2:]  # remap's flags come before dst
     out, truth = both(name, CALLS[name] + more, {})
     assert np.array_equal(out, truth)
@@ -44,8 +44,8 @@ def test_what_stands_for_dst_is_ignored_and_none_is_the_default(name, more):
 
 @pytest.mark.parametrize("name", CALLS)
 @pytest.mark.parametrize("option", ["flags", "borderMode", "borderValue", "dst"])
-def test_none_is_the_default_by_name_too(name, option):
-    if (name, option) == ("remap", "flags"):  # it has no default: cv2 falls to INTER_NEAREST
+def test_none_by_keyword_selects_the_default(name, option):
+    if (name, option) == ("remap", "flags"):  # it has no default; cv2 uses INTER_NEAREST
         out, truth = both(name, (IMAGE, X, Y, None), {})
         assert np.array_equal(out, truth)
         assert np.array_equal(out, ours.remap(IMAGE, X, Y, ours.INTER_NEAREST))
@@ -68,19 +68,19 @@ def test_a_dst_that_does_not_fit_is_left_alone(name, dst):
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_a_hint_changes_nothing(name):
+def test_the_hint_argument_changes_nothing(name):
     cv2 = installed_opencv()
     plain = getattr(ours, name)(*CALLS[name])
     for hint in (None, 0, ours.ALGO_HINT_ACCURATE, ours.ALGO_HINT_APPROX):
         assert np.array_equal(getattr(ours, name)(*CALLS[name], hint=hint), plain)
-        if "hint" in getattr(cv2, name).__doc__:  # not in every version
+        if "hint" in getattr(cv2, name).__doc__:  # not every version has it
             assert np.array_equal(getattr(cv2, name)(*CALLS[name], hint=hint), plain)
 
 
 @pytest.mark.parametrize("border", range(5))
 @pytest.mark.parametrize("name", CALLS)
-def test_isolated_borders_are_the_borders(name, border):
-    """cv2 agrees where nothing lies off the image; elsewhere it raises, or reads other memory."""
+def test_border_isolated_changes_nothing(name, border):
+    """cv2 agrees if all points are inside the image; otherwise it raises or reads other memory."""
     cv2 = installed_opencv()
     call = getattr(ours, name)
     plain = call(*CALLS[name], borderMode=border, borderValue=(9, 8, 7))
@@ -92,7 +92,7 @@ def test_isolated_borders_are_the_borders(name, border):
 
 
 @pytest.mark.parametrize("flags", [ours.INTER_LINEAR, ours.INTER_CUBIC])
-def test_maps_of_one_channel(flags):
+def test_remap_accepts_two_maps_of_one_channel(flags):
     for maps in ((X[..., None], Y[..., None]), (X[..., None], Y), (X, Y[..., None])):
         out, truth = both("remap", (IMAGE, *maps, flags), {})
         assert np.array_equal(out, truth)
@@ -114,7 +114,7 @@ def test_fixed_point_maps_in_cv2s_forms(flags):
         (parts[..., None], pixels),
         (pixels, parts.astype(np.int16)),
     ):
-        if flags != ours.INTER_CUBIC or maps[0] is pixels:  # 5.0's bicubic wants them in order
+        if flags != ours.INTER_CUBIC or maps[0] is pixels:  # OpenCV 5.0's bicubic needs the order
             assert np.array_equal(cv2.remap(IMAGE, *maps, flags), truth)
         assert np.array_equal(ours.remap(IMAGE, *maps, flags), truth)
     with pytest.raises(ValueError, match="remap: `map1, map2` must be two"):
@@ -125,8 +125,8 @@ def test_fixed_point_maps_in_cv2s_forms(flags):
     "empty", [None, (), np.array([]), np.zeros((0, 0), np.float32), np.zeros((0, 5, 2), np.int16)]
 )
 @pytest.mark.parametrize("flags", [ours.INTER_LINEAR, ours.INTER_CUBIC])
-def test_an_empty_array_is_no_map(flags, empty):
-    """Beside cv2 with None: 5.0 reads an empty second map's memory under nearest and linear."""
+def test_an_empty_second_map_counts_as_none(flags, empty):
+    """Compared with cv2 and None, since 5.0 reads an empty second map under nearest and linear."""
     cv2 = installed_opencv()
     truth = cv2.remap(IMAGE, XY, None, flags)
     assert np.array_equal(ours.remap(IMAGE, XY, empty, flags), truth)
@@ -135,7 +135,7 @@ def test_an_empty_array_is_no_map(flags, empty):
     assert np.array_equal(ours.remap(IMAGE, pixels, empty, ours.INTER_NEAREST), truth)
 
 
-def test_names_that_are_not_here_say_where_they_are():
+def test_missing_names_say_where_they_are():
     for name in ("GaussianBlur", "imread", "cvtColor", "Canny", "INTER_BITS"):
         text = f"module 'warpkit.opencv' has no attribute '{name}': warpkit.opencv has only"
         with pytest.raises(AttributeError, match=f"{text} a part of cv2; import cv2 for the rest"):
@@ -149,7 +149,7 @@ def test_names_that_are_not_here_say_where_they_are():
         from warpkit.opencv import GaussianBlur  # pyright: ignore  # noqa: F401
 
 
-def test_asking_for_a_name_does_not_import_cv2():
+def test_looking_up_a_name_does_not_import_cv2():
     code = (
         "import sys, warpkit.opencv as c; hasattr(c, 'GaussianBlur'); print('cv2' in sys.modules)"
     )
@@ -157,8 +157,8 @@ def test_asking_for_a_name_does_not_import_cv2():
     assert done.stdout.strip() == "False"
 
 
-def test_all_lists_what_is_here():
-    assert len(ours.__all__) == len(set(ours.__all__))  # ruff holds their order
+def test_all_lists_existing_names_once():
+    assert len(ours.__all__) == len(set(ours.__all__))  # ruff checks their order
     assert all(hasattr(ours, name) for name in ours.__all__)
     own = {
         n

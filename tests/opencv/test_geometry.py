@@ -31,7 +31,7 @@ def cv2():
 
 @pytest.fixture
 def without_ipp(cv2):
-    """IPP reads wrong pixels of one channel beyond the top right corner."""
+    """Switch IPP off: beyond the top right corner it reads wrong pixels in one channel."""
     used = cv2.ipp.useIPP()
     cv2.ipp.setUseIPP(False)
     yield
@@ -49,7 +49,7 @@ def picture(dtype, size=(9, 11), channels=1, seed=0, whole=False):
 
 
 def near(ours, theirs):
-    """To the last bit where all is whole, and within 1e-6 of the largest elsewhere."""
+    """Equal for integers, and within 1e-6 of the largest entry for floats."""
     assert (ours.shape, ours.dtype) == (theirs.shape, theirs.dtype)
     scale = max(float(np.abs(theirs).max()), 1.0)
     assert np.abs(ours - theirs).max() <= TOLERANCE["order of sums"] * scale
@@ -61,7 +61,7 @@ NAMES += ["boxPoints", "cartToPolar", "polarToCart", "findHomography", "hconcat"
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_arguments_stand_in_cv2s_order(cv2, name):
+def test_arguments_are_in_cv2s_order(cv2, name):
     wanted = re.findall(r"\w+", getattr(cv2, name).__doc__.split(")")[0])[1:]
     assert list(inspect.signature(getattr(ours, name)).parameters)[: len(wanted)] == wanted
 
@@ -93,7 +93,7 @@ def test_pixels_are_moved_as_by_cv2(cv2, dtype, channels, size):
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("channels", [1, 3, 4])
 @pytest.mark.parametrize("size", SIZES)
-def test_pyramids_are_cv2s(cv2, dtype, channels, size):
+def test_pyramids_match_cv2(cv2, dtype, channels, size):
     whole = picture(dtype, size, channels, whole=True)
     height, width = size
     half = ((width + 1) // 2, (height + 1) // 2)
@@ -104,7 +104,7 @@ def test_pyramids_are_cv2s(cv2, dtype, channels, size):
                 args = (whole, None, to, border)
                 assert_same_arrays(ours.pyrDown(*args), cv2.pyrDown(*args))
     for dx, dy in ((0, 0), (1, 1), (-1, 1), (0, -1)):
-        if width > 1 or dx < 1:  # cv2 reads memory that nobody wrote to
+        if width > 1 or dx < 1:  # cv2 reads uninitialised memory
             to = (2 * width + dx, 2 * height + dy)
             assert_same_arrays(ours.pyrUp(whole, None, to), cv2.pyrUp(whole, None, to))
     assert_same_arrays(ours.pyrDown(whole), cv2.pyrDown(whole))
@@ -118,8 +118,8 @@ def test_pyramids_are_cv2s(cv2, dtype, channels, size):
 @pytest.mark.parametrize("dtype", ["uint8", "float32"])
 @pytest.mark.parametrize("channels", [1, 3])
 @pytest.mark.parametrize("size", SIZES)
-def test_rectangles_are_cv2s(cv2, dtype, channels, size, without_ipp):
-    """Inside, across the borders and far outside; whole pixels, halves and what lies between."""
+def test_rectangles_match_cv2(cv2, dtype, channels, size, without_ipp):
+    """Inside, across the borders and far outside; at whole pixels, halves and other fractions."""
     image = picture(dtype, size, channels)
     random = np.random.default_rng(1)
     for step in (0, 1, 2, 16):
@@ -134,8 +134,8 @@ def test_rectangles_are_cv2s(cv2, dtype, channels, size, without_ipp):
                     assert_same_arrays(out, truth)
 
 
-def test_a_column_beyond_the_image_has_two_weights(cv2, without_ipp):
-    """Their sums end in ties where the fraction is a fifth; four rounded weights miss those."""
+def test_columns_beyond_the_image_are_summed_with_two_weights(cv2, without_ipp):
+    """With fractions of 1/5 their sums are ties, which four rounded weights would miss."""
     column = np.random.default_rng(0).integers(0, 256, (40, 3)).astype(np.uint8)
     for x in (-4.46, 5.55, 5.79, 300.1):
         for y in (20.2, 20.4, 20.8, 20.95):
@@ -145,7 +145,7 @@ def test_a_column_beyond_the_image_has_two_weights(cv2, without_ipp):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("columns", [2, 3])
-def test_points_in_perspective_are_cv2s(cv2, dtype, columns):
+def test_points_in_perspective_match_cv2(cv2, dtype, columns):
     random = np.random.default_rng(3)
     points = (random.random((200, 1, columns)) * 100).astype(dtype)
     for _ in range(3):
@@ -175,8 +175,8 @@ def test_maps_are_converted_as_by_cv2(cv2):
     for maps in ((pairs, None), planes):
         for kind in (cv2.CV_16SC2, -1, cv2.CV_32FC1, cv2.CV_32FC2):
             if kind == (cv2.CV_32FC1 if maps is planes else cv2.CV_32FC2):
-                continue  # cv2 hands these back as they are
-            # cv2 forgets the second of two float maps where whole pixels are asked for
+                continue  # cv2 returns these unchanged
+            # cv2 ignores the second of two float maps if whole pixels are requested
             for whole in (False,) if kind == cv2.CV_32FC1 else (False, True):
                 truth = cv2.convertMaps(*maps, kind, nninterpolation=whole)
                 out = ours.convertMaps(*maps, kind, nninterpolation=whole)
@@ -200,14 +200,14 @@ POLAR = [
 @pytest.mark.parametrize("dtype", ["uint8", "float32"])
 @pytest.mark.parametrize("mode", ["WARP_POLAR_LINEAR", "WARP_POLAR_LOG"])
 @pytest.mark.parametrize("case", range(len(POLAR)))
-def test_polar_pictures_are_cv2s(cv2, dtype, mode, case):
+def test_polar_images_match_cv2(cv2, dtype, mode, case):
     size, center, radius = POLAR[case]
     image = picture(dtype, (33, 45), 3)
     for interpolation in (cv2.INTER_NEAREST, cv2.INTER_LINEAR, cv2.INTER_CUBIC):
         flags = interpolation | getattr(cv2, mode)
         args = (image, size, center, radius, flags | cv2.WARP_FILL_OUTLIERS)
         assert_same_arrays(ours.warpPolar(*args), cv2.warpPolar(*args))
-        if interpolation != cv2.INTER_CUBIC:  # OpenCV 5's reads the wrong pixels of dst
+        if interpolation != cv2.INTER_CUBIC:  # OpenCV 5's bicubic reads the wrong pixels of dst
             dst = np.full((size[1], size[0], 3), 7, dtype)
             assert_same_arrays(
                 ours.warpPolar(image, size, center, radius, flags, dst.copy()),
@@ -230,8 +230,8 @@ def test_polar_pictures_are_cv2s(cv2, dtype, mode, case):
         assert_same_arrays(ours.warpPolar(*args), cv2.warpPolar(*args))
 
 
-def test_a_polar_picture_comes_back():
-    """By the exact maps, of a smooth picture."""
+def test_inverse_polar_maps_restore_an_image():
+    """A smooth image, by the exact maps."""
     y, x = np.mgrid[:61, :61]
     image = np.sin(x / 9) * np.cos(y / 7)
     flags = ours.INTER_CUBIC | ours.WARP_FILL_OUTLIERS
@@ -279,7 +279,7 @@ GRADIENTS = {
 
 
 @pytest.mark.parametrize("name", GRADIENTS)
-def test_gradients_of_tensors(name):
+def test_tensors_have_gradients(name):
     function, shapes = GRADIENTS[name]
     inputs = [noise(*shape, seed=i + 1).requires_grad_() for i, shape in enumerate(shapes)]
     assert isinstance(function(*inputs), torch.Tensor)
@@ -299,7 +299,7 @@ def test_a_rectangles_center_has_the_exact_gradient():
     assert torch.equal(*grads)
 
 
-def test_opencvs_polar_pixels_have_the_exact_gradient_nearly():
+def test_opencvs_polar_pixels_have_nearly_the_exact_gradient():
     image, center = (
         noise(33, 45).requires_grad_(),
         torch.tensor([20.2, 15.7]).double().requires_grad_(),
@@ -312,7 +312,7 @@ def test_opencvs_polar_pixels_have_the_exact_gradient_nearly():
         )
         for a in ("exact", guarantees.installed_arithmetic())
     ]
-    # two weights by 1/32 pixel each, of some ten samples that share a pixel near the centre
+    # both weights are off by up to 1/32; about ten samples share a pixel near the centre
     assert (grads[0][0] - grads[1][0]).abs().max() < 0.6
     assert torch.nn.functional.cosine_similarity(*(g[1] for g in grads), dim=0) > 0.9
 
@@ -417,13 +417,13 @@ BAD = [
 
 
 @pytest.mark.parametrize("case", range(len(BAD)))
-def test_errors_say_what_is_wanted(case):
+def test_errors(case):
     call, error, message = BAD[case]
     with pytest.raises(error, match=re.escape(message)):
         call()
 
 
-def test_a_name_that_is_not_here_says_what_to_do():
+def test_a_missing_name_says_what_to_do():
     for name in ("GaussianBlur", "imread", "calibrateCamera"):
         with pytest.raises(AttributeError, match=f"no attribute '{name}'.*import cv2 for the rest"):
             getattr(ours, name)

@@ -14,7 +14,7 @@ from warpkit.opencv.homography import STEPS
 
 
 def pairs(seed, n, noise=0.0):
-    """Points of a picture of 640 pixels under a homography, (n, 2) each, float32."""
+    """Points of an image of 640 pixels, and their images under a homography, (n, 2), float32."""
     random = np.random.default_rng(seed)
     matrix = np.eye(3) + random.normal(size=(3, 3)) * [[0.1, 0.1, 20], [0.1, 0.1, 20], [0] * 3]
     matrix[2, :2] = random.normal(size=2) * 1e-4
@@ -30,7 +30,7 @@ def carried(matrix, points):
 
 @pytest.mark.parametrize("noise", [0.0, 0.5, 2.0])
 @pytest.mark.parametrize("n", [4, 5, 30])
-def test_points_land_where_cv2s_matrix_carries_them(n, noise):
+def test_points_are_mapped_as_by_cv2s_matrix(n, noise):
     cv2 = installed_opencv()
     for seed in range(20):
         src, dst = pairs(seed, n, noise)
@@ -41,14 +41,14 @@ def test_points_land_where_cv2s_matrix_carries_them(n, noise):
         assert np.array_equal(found, mask)
         most = TOLERANCE["cv2 homography of four" if n == 4 else "cv2 homography pixels"]
         assert np.abs(carried(out, src) - carried(truth, src)).max() < most
-        # of the least squares ours are the least
+        # our sum of squares is the smaller one
         ours_left, cv2s_left = (((carried(m, src) - dst) ** 2).sum() for m in (out, truth))
         assert ours_left <= cv2s_left * (1 + 1e-9) + 1e-9
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.5, 3.0])
 @pytest.mark.parametrize("n", [5, 9, 100])
-def test_arrays_take_a_shorter_way_to_the_same_minimum(n, noise):
+def test_the_fast_path_of_arrays_finds_the_same_minimum(n, noise):
     needs_descent()
     for seed in range(30):
         src, dst = pairs(seed, n, noise)
@@ -60,11 +60,11 @@ def test_arrays_take_a_shorter_way_to_the_same_minimum(n, noise):
         assert np.array_equal(mask, wanted.numpy())
 
 
-def test_points_that_may_lie_on_a_line_take_the_long_way():
+def test_points_that_may_be_collinear_do_not_take_the_fast_path():
     needs_descent()
     src, dst = pairs(0, 9)
     flat = np.stack((src[:, 0], src[:, 0] * 2 + 3), axis=-1)
-    flat[0] = src[0]  # all but one
+    flat[0] = src[0]  # all points but one coincide
     level = np.stack((src[:, 0], np.full(9, 7, np.float32)), axis=-1)
     for one, other in ((flat, dst), (level, dst), (src, level), (src * np.inf, dst)):
         assert plain_homography.of_many(one, other, STEPS, 3.0) is None
@@ -107,7 +107,7 @@ def test_tensors_and_batches():
 
 @pytest.mark.parametrize(("n", "noise"), [(4, 0.0), (7, 0.0), (7, 2.0)])
 def test_the_gradient_is_that_of_the_optimum(n, noise):
-    """Beside differences of the solution itself; steps of 1/64 pixel are kept by float32."""
+    """Compared with differences of the solution; float32 represents steps of 1/64 pixel."""
     src, dst = (
         torch.tensor(np.round(p * 16) / 16, dtype=torch.float64) for p in pairs(5, n, noise)
     )
@@ -155,15 +155,15 @@ def test_the_gradient_is_that_of_the_optimum(n, noise):
         ),
     ],
 )
-def test_what_has_no_homography(build, text):
+def test_errors(build, text):
     with pytest.raises((ValueError, TypeError)) as error:
         build(*pairs(1, 9))
     assert str(error.value).startswith(text)
 
 
 @pytest.mark.parametrize("seed", [65, 73, 88, 114, 119, 122])
-def test_pairs_that_do_not_agree_have_an_answer_and_a_finite_gradient(seed):
-    """Descents on unrelated pairs meet singular equations, and matrices that lead to infinity."""
+def test_inconsistent_pairs_have_a_result_and_a_finite_gradient(seed):
+    """Descents on unrelated pairs meet singular equations and diverging matrices."""
     torch.manual_seed(seed)
     src, dst = (torch.rand(6, 2, dtype=torch.float64) * 50 for _ in range(2))
     matrix, _ = ours.findHomography(src.requires_grad_(), dst)

@@ -16,7 +16,7 @@ TYPES = ("uint8", "int8", "uint16", "int16", "int32", "float32", "float64", "flo
 
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("channels", [(), (1,), (3,), (5,)])
-def test_joined_as_by_cv2(dtype, channels):
+def test_arrays_are_joined_as_by_cv2(dtype, channels):
     cv2 = installed_opencv()
     random = np.random.default_rng(1)
     for name, axis in (("hconcat", 1), ("vconcat", 0)):
@@ -32,7 +32,7 @@ def test_joined_as_by_cv2(dtype, channels):
             assert getattr(ours, name)(parts, dst) is dst
 
 
-def test_a_stack_and_one_channel_are_taken():
+def test_a_stacked_array_and_one_channel_are_accepted():
     stack = np.arange(24).reshape(2, 3, 4)
     assert np.array_equal(ours.hconcat(stack), np.hstack(list(stack)))
     assert np.array_equal(ours.vconcat(stack), np.vstack(list(stack)))
@@ -41,14 +41,14 @@ def test_a_stack_and_one_channel_are_taken():
 
 
 @pytest.mark.parametrize("dtype", [torch.bool, torch.uint64, torch.bfloat16, torch.int64])
-def test_tensors_of_every_type(dtype):
+def test_tensors_of_every_type_are_joined(dtype):
     parts = [torch.ones(2, 3, dtype=dtype), torch.zeros(2, 1, dtype=dtype)]
     out = ours.hconcat(parts)
     assert out.dtype == dtype
     assert out.float().tolist() == [[1, 1, 1, 0]] * 2
 
 
-def test_gradients_pass_to_every_part():
+def test_gradients_reach_every_part():
     parts = [noise(2, 3, 2).requires_grad_(), noise(2, 1, 2).requires_grad_()]
     assert gradcheck(lambda *p: ours.hconcat(p), parts, check_forward_ad=True)
     parts = [noise(1, 3).requires_grad_(), noise(2, 3).requires_grad_()]
@@ -75,7 +75,7 @@ def test_gradients_pass_to_every_part():
         ),
     ],
 )
-def test_what_cannot_be_joined(build, text):
+def test_errors(build, text):
     with pytest.raises((ValueError, TypeError)) as error:
         build()
     assert str(error.value).startswith(text)

@@ -41,9 +41,7 @@ FIXED = cv2.convertMaps(MAPS[0], MAPS[1], cv2.CV_16SC2)
 @pytest.mark.parametrize("border", ["CONSTANT", "REPLICATE", "REFLECT", "WRAP", "REFLECT_101"])
 @pytest.mark.parametrize("channels", [None, 1, 2, 3, 4])
 @pytest.mark.parametrize("dtype", ["int8", "int32"])
-def test_the_face_gives_opencvs_pixels_of_the_types_that_opencv_moves(
-    dtype, channels, border, name
-):
+def test_labels_of_cv2s_types_have_cv2s_pixels(dtype, channels, border, name):
     image, call = pictures(dtype, channels), CALLS[name]
     mode = getattr(cv2, f"BORDER_{border}")
     for value in ((7, -3, 2**31 - 1, -(2**31)), (2.5, 3e9, -3e9, 200)):
@@ -57,8 +55,8 @@ def test_the_face_gives_opencvs_pixels_of_the_types_that_opencv_moves(
 @pytest.mark.parametrize("arithmetic", ["opencv4", "opencv5", "exact"])
 @pytest.mark.parametrize("name", list(CALLS))
 @pytest.mark.parametrize("dtype", TYPES)
-def test_the_face_moves_every_type_as_it_moves_int16(dtype, name, arithmetic):
-    """Which is compared with OpenCV 4.14 and 5.0, and which neither treats in a way of its own."""
+def test_every_type_of_labels_is_warped_like_int16(dtype, name, arithmetic):
+    """int16 is compared with OpenCV 4.14 and 5.0, neither of which treats it specially."""
     image, call = pictures(dtype, 3), CALLS[name]
     value = (LIMITS[dtype][1], LIMITS[dtype][0], 1, 0)
     found = call(face, image, borderValue=value, arithmetic=arithmetic)
@@ -77,7 +75,7 @@ def test_the_face_moves_every_type_as_it_moves_int16(dtype, name, arithmetic):
     assert equal(first, second)
 
 
-def test_the_face_keeps_int64_where_cv2_makes_int32():
+def test_int64_is_kept_where_cv2_returns_int32():
     image = np.array([[2**62 + 1, -5]])
     matrix = np.array([[1, 0, 1], [0, 1, 0]], np.float64)
     assert cv2.warpAffine(image, matrix, (2, 1), flags=0).dtype == np.int32
@@ -87,7 +85,7 @@ def test_the_face_keeps_int64_where_cv2_makes_int32():
 
 
 @pytest.mark.parametrize("dtype", TYPES)
-def test_the_faces_transparent_border_keeps_dst(dtype):
+def test_a_transparent_border_keeps_dst(dtype):
     image, below = pictures(dtype, None), pictures(dtype, None)[::-1].copy()
     shift = np.array([[1, 0, 4], [0, 1, 0]], np.float64)
     options = {"dst": below, "flags": 0, "borderMode": face.BORDER_TRANSPARENT}

@@ -1,4 +1,4 @@
-"""Points of lenses by the drop-in face: cv2's shapes and types, and OpenCV's fisheye tests.
+"""Points of lenses in `warpkit.opencv`: cv2's shapes and types, and OpenCV's fisheye tests.
 
 The facts are of OpenCV's test_fisheye.cpp; the code is ours.
 """
@@ -18,7 +18,7 @@ K = np.array([[80.0, 0, 60], [0, 82, 40], [0, 0, 1]])
 D = np.array([0.05, -0.01, 0.002, -0.001])
 RANDOM = np.random.default_rng(0)
 
-# of OpenCV's tests: its wide camera
+# the wide camera of OpenCV's tests
 SIZE = (1280, 800)
 WIDE = np.array(
     [[558.478087865323, 0, 620.458515360843], [0, 560.506767351568, 381.939424848348], [0, 0, 1]]
@@ -30,7 +30,7 @@ PLAIN += [(2, 5), (2, 1), (5, 2, 1), (2, 5, 1)]
 
 
 def check_form(mine, theirs, form):
-    """Shape, type and values of one call in both, and of the same call with a tensor."""
+    """Compare shape, type and values of one call in both, and with a tensor."""
     most = TOLERANCE[f"cv2 points {form.dtype}"]
     truth, out, tensor = theirs(form), mine(form), mine(torch.from_numpy(form))
     assert (out.shape, out.dtype) == (truth.shape, truth.dtype)
@@ -41,7 +41,7 @@ def check_form(mine, theirs, form):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("shape", PLAIN)
-def test_undistorted_points_come_in_cv2s_form(shape, dtype):
+def test_undistorted_points_have_cv2s_shape_and_type(shape, dtype):
     form = (RANDOM.random(shape) * 80).astype(dtype)
     for matrix in (None, K):
         check_form(
@@ -53,7 +53,7 @@ def test_undistorted_points_come_in_cv2s_form(shape, dtype):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("shape", [(5, 1, 2), (1, 5, 2), (3, 4, 2), (2, 2, 2), (1, 1, 2)])
-def test_fisheyes_points_keep_their_form(shape, dtype):
+def test_fisheye_points_keep_their_shape_and_type(shape, dtype):
     form = (RANDOM.random(shape) * 80).astype(dtype)
     mine, theirs = ours.fisheye, cv2.fisheye
     check_form(
@@ -63,16 +63,16 @@ def test_fisheyes_points_keep_their_form(shape, dtype):
         lambda p: mine.distortPoints(p, K, D), lambda p: theirs.distortPoints(p, K, D), form / 80
     )
     out = mine.distortPoints(form, WIDE, K, D)
-    truth = theirs.distortPoints(form, WIDE, K, D, None, 0)  # which makes doubles of floats
+    truth = theirs.distortPoints(form, WIDE, K, D, None, 0)  # which converts floats to doubles
     assert (out.shape, out.dtype) == (truth.shape, truth.dtype) == (shape, np.float64)
     assert np.abs(out - truth).max() < TOLERANCE["pixels float64"]
-    # rows of two numbers, which cv2 refuses
+    # cv2 rejects rows of two numbers
     flat = form.reshape(-1, 2)
     for made in (mine.undistortPoints(flat, K, D), mine.distortPoints(flat, K, D)):
         assert (made.shape, made.dtype) == (flat.shape, flat.dtype)
 
 
-def test_forms_that_cv2_refuses_too():
+def test_shapes_that_cv2_rejects_are_rejected():
     for shape in ((3, 4, 2), (1, 2, 5), (5, 1, 1, 2), (5,), (3, 3)):
         with pytest.raises(ValueError, match="undistortPoints: `src` must be of shape"):
             ours.undistortPoints(np.ones(shape), K, D)
@@ -82,12 +82,12 @@ def test_forms_that_cv2_refuses_too():
                 getattr(ours.fisheye, name)(np.ones(shape), K, D)
 
 
-def test_small_lenses_there_and_back_and_back_and_there():
+def test_weak_lenses_are_inverted_in_both_directions():
     corners = [WIDE[:2, 2], (0, 0), (0, SIZE[1]), (SIZE[0], 0), SIZE]
     points = np.concatenate((np.array(corners, float), RANDOM.random((100, 2)) * SIZE))[:, None]
     for _ in range(10):
         args = (WIDE, RANDOM.uniform(-1e-5, 1e-5, (1, 4)))
-        # not pixels, which are directions far out here: those of 88 degrees
+        # directions up to 88 degrees, since pixels would be directions too far out
         for there, back in (
             (ours.fisheye.distortPoints, ours.fisheye.undistortPoints),
             (ours.fisheye.undistortPoints, ours.fisheye.distortPoints),
@@ -97,8 +97,8 @@ def test_small_lenses_there_and_back_and_back_and_there():
             assert np.abs(moved - points).max() < 1e-7
 
 
-def test_a_picture_of_points_through_two_lenses():
-    """(H, W, 2) through both functions is a map for remap; cv2 gives pixels beyond the fold up."""
+def test_an_array_of_points_through_two_lenses_is_a_map():
+    """Points (H, W, 2) through both functions make a map for remap; cv2 drops folded pixels."""
     x, y = np.meshgrid(*(np.arange(n, dtype=np.float32) for n in SIZE))
     pixels = np.dstack((x, y))
     folded = np.array([-1.0, 0, 0, 0])

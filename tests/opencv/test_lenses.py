@@ -44,7 +44,7 @@ NAMES += ["fisheye.undistortImage", "fisheye.initUndistortRectifyMap"]
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_arguments_stand_in_cv2s_order(cv2, name):
+def test_arguments_are_in_cv2s_order(cv2, name):
     theirs, mine = cv2, ours
     for part in name.split("."):
         theirs, mine = getattr(theirs, part), getattr(mine, part)
@@ -54,7 +54,7 @@ def test_arguments_stand_in_cv2s_order(cv2, name):
 
 @pytest.mark.parametrize("n", [0, *COUNTS])
 @pytest.mark.parametrize("kind", ["CV_32FC1", "CV_32FC2", "CV_16SC2"])
-def test_maps_are_cv2s(cv2, n, kind):
+def test_maps_match_cv2(cv2, n, kind):
     k = lens(n, 1) if n else None
     for rotation, view in ((None, SMALL), (turn(cv2), VIEW), (None, None)):
         args = (SMALL, k, rotation, view, SIZE, getattr(cv2, kind))
@@ -65,7 +65,7 @@ def test_maps_are_cv2s(cv2, n, kind):
 
 
 @pytest.mark.parametrize("kind", ["CV_32FC1", "CV_16SC2"])
-def test_fisheye_maps_are_cv2s(cv2, kind):
+def test_fisheye_maps_match_cv2(cv2, kind):
     k = np.array(FISHEYE)
     far = cv2.Rodrigues(np.array([0.1, 1.2, 0.2]))[0]  # some pixels look backwards
     wide = np.array([[20.0, 0, 30], [0, 20, 22], [0, 0, 1]])
@@ -85,7 +85,7 @@ def test_fisheye_maps_are_cv2s(cv2, kind):
 
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("channels", [1, 2, 3, 4])
-def test_images_are_cv2s(cv2, dtype, channels):
+def test_images_match_cv2(cv2, dtype, channels):
     image = picture(dtype, channels)
     for n in (0, *COUNTS):
         k = lens(n, 1) if n else None
@@ -104,7 +104,7 @@ def test_images_are_cv2s(cv2, dtype, channels):
 
 @pytest.mark.parametrize("n", [0, *COUNTS])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_points_are_cv2s(cv2, n, dtype):
+def test_points_match_cv2(cv2, n, dtype):
     k, points = (lens(n, 1, size=0.3) if n else None), pixels().astype(dtype)
     most = TOLERANCE[f"cv2 points {np.dtype(dtype)}"]
     for rotation, view in (
@@ -124,7 +124,7 @@ def test_points_are_cv2s(cv2, n, dtype):
             assert np.abs(out - truth).max() <= 700 * most
 
 
-def test_fisheyes_points_are_cv2s(cv2):
+def test_fisheye_points_match_cv2(cv2):
     for seed in range(5):
         k = np.random.default_rng(seed).normal(0, 1, 4) * [0.3, 0.2, 0.1, 0.05]
         points = np.concatenate((pixels(margin=300), CAMERA[None, :2, 2]))[:, None]
@@ -133,14 +133,14 @@ def test_fisheyes_points_are_cv2s(cv2):
             truth, out = cv2.fisheye.undistortPoints(*args), ours.fisheye.undistortPoints(*args)
             missing = truth[..., 0] == -1e6
             assert np.array_equal(out[missing], truth[missing])
-            near = np.abs(truth).max(-1) < 1e5  # a projection's horizon magnifies the last bits
+            near = np.abs(truth).max(-1) < 1e5  # near a projection's horizon, rounding errors grow
             assert np.abs(out - truth)[near].max() < TOLERANCE["pixels float64"]
         flat = points[:40] / 300 - 1
         for skew in (0, 0.1):
             truth = cv2.fisheye.distortPoints(flat, CAMERA, k, None, skew)
             out = ours.fisheye.distortPoints(flat, CAMERA, k, None, skew)
             assert np.abs(out - truth).max() < TOLERANCE["pixels float64"]
-            # pixels of another camera, whose matrix stands before the lens's, or has a name
+            # pixels of another camera, whose matrix precedes the lens's or is a keyword
             other = VIEW + np.array([[0, 3.0, 0], [0, 0, 0], [0, 0, 0]])
             seen = points[:40] / 2
             truth = cv2.fisheye.distortPoints(seen, other, CAMERA, k, None, skew)
@@ -148,7 +148,7 @@ def test_fisheyes_points_are_cv2s(cv2):
             assert np.abs(out - truth).max() < TOLERANCE["pixels float64"]
             named = {"K": CAMERA, "D": k, "alpha": skew, "Kundistorted": other}
             assert np.array_equal(ours.fisheye.distortPoints(seen, **named), out)
-        # cv2 takes these for (undistorted, K, D, distorted), and raises
+        # cv2 reads these as (undistorted, K, D, distorted), and raises
         truth = cv2.fisheye.distortPoints(seen, other, CAMERA, k, None, 0)
         out = ours.fisheye.distortPoints(seen, other, CAMERA, k)
         assert np.abs(out - truth).max() < TOLERANCE["pixels float64"]
@@ -156,7 +156,7 @@ def test_fisheyes_points_are_cv2s(cv2):
 
 @pytest.mark.parametrize("n", [0, *COUNTS])
 @pytest.mark.parametrize("centred", [False, True])
-def test_optimal_cameras_are_cv2s(cv2, n, centred):
+def test_optimal_cameras_match_cv2(cv2, n, centred):
     for seed in range(4):
         k = lens(n, seed) if n else None
         for alpha, new in ((0.0, None), (0.4, (500, 400)), (1.0, (0, 0))):
@@ -167,7 +167,7 @@ def test_optimal_cameras_are_cv2s(cv2, n, centred):
             assert roi == tuple(theirs)
 
 
-def test_tensors_have_the_exact_models_gradients(cv2):
+def test_tensors_have_the_exact_lens_models_gradients(cv2):
     image = noise(48, 64, 3).requires_grad_()
     k = torch.tensor(lens(5, 1)).requires_grad_()
     out = ours.undistort(image, SMALL, k)
@@ -200,7 +200,8 @@ def test_gradients_of_maps_and_points():
     ):
         torch.testing.assert_close(a, b, rtol=1e-6, atol=1e-6)
     points = torch.from_numpy(pixels(6)).requires_grad_()
-    criteria = (1, 500, 0.0)  # converged, so that the value's slope is the solution's
+    # converged, so that differences of the value give the solution's slope
+    criteria = (1, 500, 0.0)
 
     def solve(points, k):
         return ours.undistortPoints(points, CAMERA, k, None, None, VIEW, criteria)
@@ -263,7 +264,7 @@ BAD = [
 
 
 @pytest.mark.parametrize("case", range(len(BAD)))
-def test_errors_say_what_is_wanted(case):
+def test_errors(case):
     call, error, message = BAD[case]
     with pytest.raises(error, match=re.escape(message)):
         call()

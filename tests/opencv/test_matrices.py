@@ -20,7 +20,7 @@ def bits(array):
 
 
 def same_bits(batch, each):
-    """How many of the calls differ in a bit, the sign of a zero too."""
+    """How many of the calls differ in any bit, including the sign of zeros."""
     truth = np.stack(list(each))
     assert (batch.shape, batch.dtype) == (truth.shape, truth.dtype)
     calls = len(truth)
@@ -28,7 +28,7 @@ def same_bits(batch, each):
 
 
 def points(seed, n):
-    """Corners as people have them: whole pixels, fractions, small quads, often degenerate ones."""
+    """Typical corners: whole pixels, fractions and small quads, many of them degenerate."""
     random = np.random.default_rng(seed)
     whole = random.integers(0, 1000, (CALLS // 4, n, 2))
     small = random.integers(0, 4, (CALLS // 4, n, 2))
@@ -57,11 +57,11 @@ def test_affines_have_cv2s_bits():
     batch = ours.getAffineTransform(src, dst)
     truth = [cv2.getAffineTransform(*pair) for pair in zip(src, dst, strict=True)]
     assert same_bits(batch, truth) == 0
-    assert sum(not matrix.any() for matrix in truth) > 100  # the ones on a line
+    assert sum(not matrix.any() for matrix in truth) > 100  # those of collinear points
 
 
 def test_perspectives_have_cv2s_bits():
-    """Also where the equations for a last entry of 1 are singular: one call in ten here."""
+    """Also if the equations for a last entry of 1 are singular, as in one of ten calls here."""
     cv2 = installed_opencv()
     src, dst = points(4, 4), points(5, 4)
     batch = ours.getPerspectiveTransform(torch.from_numpy(src), torch.from_numpy(dst)).numpy()
@@ -71,8 +71,8 @@ def test_perspectives_have_cv2s_bits():
 
 
 @pytest.mark.parametrize("kind", [np.asarray, torch.tensor])
-def test_small_entries_are_as_exact_as_cv2s(kind):
-    """OpenCV's issue 26916: entries of 8e-7, where 1e-14 beside them moves a corner by 2e-8."""
+def test_small_entries_are_as_accurate_as_cv2s(kind):
+    """OpenCV's issue 26916: entries of 8e-7, where an error of 1e-14 moves a corner by 2e-8."""
     cv2 = installed_opencv()
     src, dst = map(np.float32, ONE_MATRIX["the origin goes to infinity"])
     out = np.asarray(ours.getPerspectiveTransform(kind(src), kind(dst)))
@@ -91,7 +91,7 @@ def test_inverses_have_cv2s_bits(dtype):
     batch = ours.invertAffineTransform(torch.from_numpy(matrices)).numpy()
     truth = [cv2.invertAffineTransform(matrix) for matrix in matrices]
     assert same_bits(batch, truth) == 0
-    assert sum(not matrix.any() for matrix in truth) > 100  # the singular ones
+    assert sum(not matrix.any() for matrix in truth) > 100  # those of singular matrices
     assert np.array_equal(ours.invertAffineTransform(matrices[-1]), truth[-1])
 
 
@@ -115,7 +115,7 @@ SEVERAL = {
 
 
 @pytest.mark.parametrize("name", ONE_MATRIX | SEVERAL)
-def test_degenerate_quads_are_solved_as_cv2_does(name):
+def test_degenerate_quads_are_solved_as_by_cv2(name):
     cv2 = installed_opencv()
     src, dst = map(np.float32, (ONE_MATRIX | SEVERAL)[name])
     truth, out = cv2.getPerspectiveTransform(src, dst), ours.getPerspectiveTransform(src, dst)
@@ -138,7 +138,7 @@ def test_degenerate_triangles_and_matrices_give_zeros_as_in_cv2():
         assert grad.eq(0).all()
 
 
-def test_points_and_results_have_cv2s_forms():
+def test_points_and_results_have_cv2s_shapes_and_types():
     cv2 = installed_opencv()
     src = np.float32([[0, 0], [9, 1], [8, 7], [1, 6]])
     dst = np.float32([[1, 2], [7, 0], [9, 9], [0, 5]])
@@ -160,7 +160,7 @@ def test_points_and_results_have_cv2s_forms():
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_an_inverse_is_written_where_cv2_writes_it(dtype):
+def test_an_inverse_is_written_to_the_same_output_as_by_cv2(dtype):
     cv2 = installed_opencv()
     matrix = np.array([[0.9, 0.3, -2.0], [-0.25, 1.1, 3.0]])
     for given in (None, 1, (), np.zeros((2, 3), dtype), np.zeros((3, 3))):
@@ -173,8 +173,8 @@ def test_an_inverse_is_written_where_cv2_writes_it(dtype):
         ours.invertAffineTransform(matrix, [1])
 
 
-def test_gradients_are_those_of_the_exact_formulas():
-    """Of points that float32 holds, where both are the same function."""
+def test_gradients_match_the_exact_formulas():
+    """For points that float32 represents, where both are the same function."""
     src = torch.tensor(SQUARE, dtype=torch.float64).requires_grad_()
     dst = torch.tensor([[1, 2], [7, 0], [9, 9], [0, 5]], dtype=torch.float64).requires_grad_()
     angle = torch.tensor(30.0, dtype=torch.float64).requires_grad_()
@@ -206,7 +206,7 @@ def test_gradients_are_those_of_the_exact_formulas():
             torch.testing.assert_close(mine, wanted, rtol=1e-12, atol=1e-12)
 
 
-def test_the_gradient_of_a_matrix_of_norm_1_is_the_homographys():
+def test_the_gradient_of_a_matrix_of_norm_1_is_that_of_the_homography():
     src, dst = (torch.tensor(p).double() for p in ONE_MATRIX["the origin goes to infinity"])
     at = torch.tensor([700.0, 800.0]).double()
 
@@ -220,7 +220,7 @@ def test_the_gradient_of_a_matrix_of_norm_1_is_the_homographys():
     torch.testing.assert_close(mine, wanted, rtol=1e-8, atol=1e-8)
 
 
-def test_under_torchs_transforms_the_exact_functions_are_called():
+def test_torchs_transforms_call_the_exact_functions():
     src = torch.tensor(SQUARE, dtype=torch.float64).expand(2, 4, 2)
     batch = torch.func.vmap(ours.getPerspectiveTransform)(src, src + 1)
     assert torch.equal(batch, wk.perspective_from_points(src, src + 1))
@@ -232,11 +232,11 @@ def test_under_torchs_transforms_the_exact_functions_are_called():
     torch.func.vmap(lambda x: kinds.append(type(ours.getRotationMatrix2D((1, 2), 3, 1))) or x)(
         torch.zeros(2)
     )
-    assert kinds == [np.ndarray]  # numbers stay outside
+    assert kinds == [np.ndarray]  # numbers still give arrays
 
 
-def test_a_pipeline_that_takes_its_matrix_here_has_cv2s_pixels():
-    """Pose crops: what a last bit in the matrix does to a pixel, on noise, where it shows."""
+def test_a_pipeline_with_these_matrices_has_cv2s_pixels():
+    """Crops for poses, on noise, where a wrong last bit of the matrix changes pixels."""
     cv2 = installed_opencv()
     random = np.random.default_rng(9)
     image = random.integers(0, 256, (200, 220, 3), dtype=np.uint8)
@@ -268,7 +268,7 @@ def test_corners_of_boxes_have_cv2s_bits():
     assert np.array_equal(bits(out), bits(cv2.boxPoints(box)))
 
 
-def test_corners_have_the_gradient_of_the_turn():
+def test_corners_have_the_gradient_of_the_rotation():
     center, size = torch.tensor([3.0, 4.0]).double(), torch.tensor([6.0, 2.0]).double()
     angle = torch.tensor(30.0, dtype=torch.float64)
     parts = [p.requires_grad_() for p in (center, size, angle)]
@@ -307,7 +307,7 @@ def test_corners_under_forward_mode_and_vmap():
         (((1, 2), (3, 4), "x"), "boxPoints: `box` must be a number"),
     ],
 )
-def test_what_is_no_box(box, text):
+def test_errors_of_box_points(box, text):
     with pytest.raises((ValueError, TypeError)) as error:
         ours.boxPoints(box)
     assert str(error.value).startswith(text)

@@ -1,4 +1,4 @@
-"""Maps and points by kernels: the bits of torch's operations, and cv2's, by random calls."""
+"""Random calls of maps and points on arrays: the bits of torch's operations and of cv2."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def needs_kernels():
 
 @contextlib.contextmanager
 def by_torch() -> Iterator[None]:
-    """What has no library computes so."""
+    """Compute as without a native library."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(numbers_alone, "kernels", lambda: None)
         yield
 
 
 def differing(one: Any, other: Any) -> int:
-    """Values, NaN being equal to NaN; shapes and types must be the same."""
+    """The number of different values; NaN equals NaN, shapes and types must agree."""
     if isinstance(one, tuple):
         return sum(differing(a, b) for a, b in zip(one, other, strict=True))
     if not isinstance(one, np.ndarray):
@@ -71,17 +71,17 @@ def sides(random: np.random.Generator) -> tuple[int, int]:
     return int(width), int(height)
 
 
-def test_maps_of_lenses():
+def test_maps_of_lenses_have_cv2s_and_torchs_bits():
     shown = 0
     for random in calls():
         size, k = sides(random), lens(random)
         matrix = camera(random, size)
-        # under its own matrix and no lens, the first pixels look at 0 but for what a fma keeps
+        # with the camera's own matrix and no lens, the first pixels are 0 up to what an fma keeps
         view = (camera(random, size), matrix, None)[random.integers(3)]
         args = (matrix, k, None, view, size, int(random.choice(KINDS)))
         found = ours.initUndistortRectifyMap(*args)
         assert differing(found, cv2.initUndistortRectifyMap(*args)) == 0, args
-        turn = cv2.Rodrigues(random.normal(size=3))[0]  # some of the pixels look backwards
+        turn = cv2.Rodrigues(random.normal(size=3))[0]  # some pixels look backwards
         turned = (*args[:2], turn, *args[3:])
         with by_torch():
             wanted = ours.initUndistortRectifyMap(*args), ours.initUndistortRectifyMap(*turned)
@@ -90,7 +90,7 @@ def test_maps_of_lenses():
     assert shown > 100_000
 
 
-def test_maps_of_fisheyes():
+def test_maps_of_fisheyes_have_cv2s_and_torchs_bits():
     for random in calls():
         size, k = sides(random), random.normal(size=4) * 0.05
         kind = int(random.choice([KINDS[0], KINDS[2]]))
@@ -102,7 +102,7 @@ def test_maps_of_fisheyes():
             assert differing(found, ours.fisheye.initUndistortRectifyMap(*args)) == 0, args
 
 
-def test_images_through_maps():
+def test_undistorted_images_have_cv2s_bits():
     for random in calls(40):
         size = sides(random)
         shape = size[::-1] if random.random() < 0.3 else (*size[::-1], int(random.integers(1, 5)))
@@ -116,14 +116,14 @@ def test_images_through_maps():
         assert differing(found, cv2.fisheye.undistortImage(*args)) == 0
 
 
-def test_converted_maps():
+def test_converted_maps_have_cv2s_and_torchs_bits():
     for random in calls():
         height, width = sides(random)
         scale = random.choice([1.0, 100.0, 1e6])
         x, y = (random.normal(size=(2, height, 2 * width)) * scale).astype(np.float32)
         if random.random() < 0.3:
             x.flat[0], y.flat[-1] = np.inf, -1e30
-        if random.random() < 0.5:  # views, whose numbers lie apart
+        if random.random() < 0.5:  # views with gaps in memory
             x, y = x[:, ::2], y[:, ::2]
         pairs = np.stack((x, y), axis=-1)
         whole = bool(random.random() < 0.3)
@@ -155,7 +155,7 @@ def test_converted_maps():
                 assert differing(found[0], truth[0]) == 0
 
 
-def test_polar_pictures():
+def test_polar_images_have_cv2s_and_torchs_bits():
     for random in calls(60):
         size, shape = sides(random), (*sides(random), 3)
         image = random.integers(0, 256, shape, dtype=np.uint8)
@@ -164,13 +164,14 @@ def test_polar_pictures():
         flags += 16 if random.random() < 0.5 and flags < 256 else 0
         args = (image, size, center, float(random.uniform(2, 50)), flags)
         found = ours.warpPolar(*args)
-        if flags < 16 or flags & 256:  # back, a polynomial may fall beside cv2's in the last bit
+        # inverse maps use a polynomial that may differ from cv2 in the last bit
+        if flags < 16 or flags & 256:
             assert differing(found, cv2.warpPolar(*args)) == 0, args[1:]
         with by_torch():
             assert differing(found, ours.warpPolar(*args)) == 0
 
 
-def test_undistorted_points():
+def test_undistorted_points_have_torchs_bits():
     for random in calls():
         size, count = (640, 480), int(random.integers(1, 90))
         form = [(count, 2), (count, 1, 2), (1, count, 2), (2, count)][random.integers(4)]
@@ -188,8 +189,8 @@ def test_undistorted_points():
         assert differing(tensors.numpy(), found) == 0
 
 
-def test_points_of_fisheyes():
-    """Plain arguments go another way than lists, and come to the same kernels."""
+def test_points_of_fisheyes_are_the_same_from_arrays_and_lists():
+    """Arrays take another path than lists, to the same kernels."""
     for random in calls():
         dtype, shape = random.choice(["f4", "f8"]), ((7, 1, 2), (1, 7, 2), (7, 2), (2, 3, 2))
         points = random.normal(0, 0.5, shape[random.integers(4)]).astype(dtype)
@@ -207,8 +208,8 @@ def test_points_of_fisheyes():
             )
 
 
-def test_scenes_as_pixels():
-    """The jacobians have OpenCV 5's bits without a tilt, and the fisheye's pixels cv2's."""
+def test_projected_points_have_cv2s_and_torchs_bits():
+    """Jacobians without a tilt have OpenCV 5's bits; a fisheye's pixels have cv2's bits."""
     first = cv2.__version__.startswith("5.")
     for random in calls(300):
         count, dtype = int(random.choice([1, 2, 7, 8, 9, 68, 1025])), random.choice(["f4", "f8"])
@@ -239,7 +240,7 @@ def test_scenes_as_pixels():
         assert differing(tuple(part.numpy() for part in tensors), found) == 0
 
 
-def test_turns_and_matrices_of_four_pairs():
+def test_rotations_and_homographies_are_the_same_from_arrays_tensors_and_lists():
     for random in calls():
         dtype = random.choice(["f4", "f8"])
         vector = (random.normal(0, 1, 3) * random.choice([1e-9, 1, 10])).astype(dtype)
@@ -252,7 +253,7 @@ def test_turns_and_matrices_of_four_pairs():
         assert not differing(ours.findHomography(*pairs), by_lists)
 
 
-def test_points_under_a_perspective():
+def test_points_under_a_perspective_have_cv2s_and_torchs_bits():
     for random in calls():
         channels = int(random.integers(1, 5))
         shape = (*random.integers(1, 40, 2), channels)
@@ -261,7 +262,7 @@ def test_points_under_a_perspective():
         )
         matrix = random.normal(size=(channels + 1, channels + 1))
         if random.random() < 0.3:
-            matrix[-1] = 0  # nothing is left of any point
+            matrix[-1] = 0  # every point becomes 0
         points = points[::2] if random.random() < 0.5 else points
         found = ours.perspectiveTransform(points, matrix)
         with by_torch():
@@ -273,7 +274,7 @@ def test_points_under_a_perspective():
                 assert differing(found, truth) == 0
 
 
-def test_matrices_of_four_points():
+def test_matrices_of_four_points_have_cv2s_bits():
     for random in calls(600):
         src, dst = (random.random((2, 4, 2)) * random.choice([1.0, 100.0, 2000.0])).astype(
             np.float32
@@ -281,14 +282,14 @@ def test_matrices_of_four_points():
         if random.random() < 0.3:
             src, dst = src.round(1), dst.round(1)
         if random.random() < 0.1:
-            src[3] = src[0] * 2 - src[1]  # on a line with two others
+            src[3] = src[0] * 2 - src[1]  # collinear with two others
         found = ours.getPerspectiveTransform(src, dst)
         assert differing(found, cv2.getPerspectiveTransform(src, dst)) == 0
         wide = ours.getPerspectiveTransform(src.astype(np.float64)[:, None], dst)
         assert differing(wide, found) == 0
 
 
-def test_who_is_followed_has_torchs_operations_and_their_gradient():
+def test_tensors_with_gradients_have_the_same_values():
     points = torch.rand(5, 2, dtype=torch.float64) * 100
     matrix = camera(np.random.default_rng(0), (100, 80))
     k = torch.tensor([0.1, 0.01, 0.0, 0.0], dtype=torch.float64)
@@ -306,7 +307,7 @@ def test_who_is_followed_has_torchs_operations_and_their_gradient():
     assert moved(points).shape == (5, 1, 2, 5, 2)
 
 
-def test_results_do_not_depend_on_threads():
+def test_results_have_the_same_bits_for_any_number_of_threads():
     matrix, before = camera(np.random.default_rng(1), (700, 500)), torch.get_num_threads()
     found = []
     for threads in (1, 2):

@@ -1,6 +1,6 @@
-"""getOptimalNewCameraMatrix beside cv2's, to the last bit: mild lenses, and lenses that fold.
+"""getOptimalNewCameraMatrix has cv2's bits: weak lenses, and lenses that fold.
 
-A last bit counts: a region's corner that lies on a whole pixel is rounded up or down by it.
+The last bit matters: it decides whether a region's corner on a whole pixel is rounded up or down.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from warpkit import camera
 cv2 = installed_opencv()
 RELEASE = tuple(int(part) for part in cv2.__version__.split(".")[:2])
 pytestmark = pytest.mark.skipif(
-    RELEASE < (4, 12), reason="before 4.12 OpenCV looks at points inside of the image, too"
+    RELEASE < (4, 12), reason="before 4.12, OpenCV also uses points inside the image"
 )
 CALLS = 600
 
 
 def cases(seed):
-    """Arguments as people have them: whole numbers, fractions, sizes that differ, strong lenses."""
+    """Typical arguments: integers, fractions, different sizes and strong lenses."""
     random = np.random.default_rng(seed)
     for _ in range(CALLS):
         width, height = (int(n) for n in random.integers(20, 1500, 2))
@@ -40,7 +40,7 @@ def cases(seed):
         yield matrix, k, (width, height), alpha, new, bool(random.random() < 0.5)
 
 
-def test_random_calls_are_cv2s_to_the_last_bit():
+def test_random_calls_have_cv2s_bits():
     given_up = 0
     for args in cases(0):
         matrix, region = ours.getOptimalNewCameraMatrix(*args)
@@ -51,7 +51,7 @@ def test_random_calls_are_cv2s_to_the_last_bit():
     assert 0 < given_up < CALLS / 4
 
 
-def test_points_of_the_same_lenses_are_cv2s_to_the_last_bit():
+def test_points_of_the_same_lenses_have_cv2s_bits():
     for matrix, k, (width, height), *_ in cases(1):
         points = np.random.default_rng(0).random((30, 1, 2)) * (width, height)
         for view in (None, matrix):
@@ -60,16 +60,16 @@ def test_points_of_the_same_lenses_are_cv2s_to_the_last_bit():
             np.testing.assert_array_equal(out, truth)
 
 
-def test_the_region_needs_no_inner_points():
-    """A lens that turns back inside of the image, where cv2 once looked at the points between."""
+def test_the_region_depends_only_on_the_border():
+    """The lens folds inside the image, where old versions of cv2 also used inner points."""
     folding = np.array([-0.00174836, -0.05206808, 0.00013347, 0.00227692])
     args = (np.array([[350.0, 0, 483], [0, 341, 506], [0, 0, 1]]), folding, (981, 959), 0.44)
     matrix, _ = ours.getOptimalNewCameraMatrix(*args)
-    np.testing.assert_allclose(matrix, args[0], rtol=1e-12)  # all of the border is given up
+    np.testing.assert_allclose(matrix, args[0], rtol=1e-12)  # the whole border is discarded
 
 
-def test_a_tilted_sensors_points_come_back_from_the_core():
-    """The exact inverse of the tilt, and the face's by C's sines, are the same to rounding."""
+def test_points_of_a_tilted_sensor_match_the_core():
+    """The core's exact inverse of the tilt and the one by C's sines differ only by rounding."""
     k = np.zeros(14)
     k[12:] = 0.05, -0.03
     matrix = np.array([[520.0, 0, 310], [0, 500, 250], [0, 0, 1]])

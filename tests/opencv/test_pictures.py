@@ -24,7 +24,7 @@ Call = Callable[[Any], np.ndarray]
 
 
 def drawn(random: Draw, types: list[str], most: int = 5) -> np.ndarray:
-    """A picture of any size, often tiny, with any number of channels; often a view of a larger."""
+    """An image of any size, often tiny, with any number of channels; often a view."""
     sides = [int(random.integers(1, random.choice([5, 20, 100]))) for _ in range(2)]
     channels = int(random.integers(1, most))
     dtype = np.dtype(random.choice(types))
@@ -50,7 +50,8 @@ def pyramid_down(random: Draw) -> Call:
 def pyramid_up(random: Draw) -> Call:
     image = drawn(random, COMPUTED)
     size = tuple(2 * side for side in image.shape[1::-1])
-    if random.random() < 0.5 and image.shape[1] > 1:  # cv2 shows memory right of a doubled column
+    # cv2 reads memory to the right of a doubled column
+    if random.random() < 0.5 and image.shape[1] > 1:
         size = tuple(int(side + random.integers(-1, 2)) for side in size)
     return lambda module: module.pyrUp(image, dstsize=size)
 
@@ -74,13 +75,13 @@ def turn(random: Draw) -> Call:
 
 
 def rectangle(random: Draw) -> Call:
-    """Of two or three channels, where IPP does not serve, and of one by chance."""
+    """With two or three channels, for which cv2 does not use IPP, and sometimes one."""
     image = drawn(random, ["uint8", "float32"], most=4)
     if image.ndim == 3 and image.shape[2] == 2:
         image = np.ascontiguousarray(image[..., :1])[..., 0]
     size = tuple(int(n) for n in random.integers(1, 30, 2))
     center = tuple(float(np.float32(n)) for n in random.uniform(-10, 60, 2))
-    if random.random() < 0.5:  # where sums are ties
+    if random.random() < 0.5:  # positions whose sums are ties
         center = tuple(round(2 * n) / 2 for n in center)
     kind = int(random.choice([-1, cv2.CV_32F]))
     return lambda module: module.getRectSubPix(image, size, center, patchType=kind)
@@ -112,7 +113,7 @@ def test_random_calls_have_cv2s_bits(make, plain):
 
 @pytest.mark.parametrize("make", MAKERS)
 def test_random_calls_have_the_bits_of_torchs_path(make, monkeypatch):
-    """Fractions, too, which cv2 sums up in orders of its own."""
+    """Also with fractions, which cv2 sums in another order."""
     random = np.random.default_rng(1)
     calls = [make(random) for _ in range(200)]
     fast = [call(ours) for call in calls]
@@ -143,5 +144,5 @@ for make in calls.MAKERS:
 """
 
 
-def test_nothing_beside_the_arrays_is_touched():
+def test_calls_stay_inside_the_arrays():
     assert survives(OUTSIDE)

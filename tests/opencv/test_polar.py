@@ -37,7 +37,7 @@ def assert_same(one, other):
 @pytest.mark.parametrize("degrees", [False, True])
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_both_have_cv2s_bits(cv2, dtype, degrees, shape):
-    """Short arrays, ends of blocks and whole numbers, for which OpenCV has other sums."""
+    """Short arrays, ends of blocks and integers, for which OpenCV has other code."""
     random = np.random.default_rng(len(shape))
     for scale in (1.0, 1e-9, 1e9, 3.0):
         x, y = (random.normal(size=shape) * scale for _ in range(2))
@@ -59,10 +59,10 @@ def test_both_have_cv2s_bits(cv2, dtype, degrees, shape):
             )
 
 
-def test_special_numbers(cv2):
+def test_special_numbers_are_treated_as_by_cv2(cv2):
     values = np.float32([0, -0.0, 1, -1, np.inf, -np.inf, 1e-45, 3e38])
     x, y = (v.astype(np.float32) for v in np.meshgrid(values, values))
-    both = np.isinf(x) & np.isinf(y)  # no angle: NaN in both
+    both = np.isinf(x) & np.isinf(y)  # they have no angle: NaN in both
     truth, out = cv2.cartToPolar(x, y), ours.cartToPolar(x, y)
     for a, b in zip(out, truth, strict=True):
         np.testing.assert_array_equal(a[~both], b[~both])
@@ -76,7 +76,7 @@ def test_special_numbers(cv2):
     np.testing.assert_allclose(y, np.sin(far.astype(np.float64)), atol=1e-6)
 
 
-def test_how_far_from_the_circle():
+def test_the_accuracy_of_lengths_and_angles():
     random = np.random.default_rng(3)
     x, y = random.normal(size=(2, 300, 300))
     length, angle = ours.cartToPolar(x, y, angleInDegrees=True)
@@ -87,7 +87,7 @@ def test_how_far_from_the_circle():
     np.testing.assert_allclose(back[0], np.cos(np.radians(angle)), atol=3e-7)
 
 
-def test_tensors_have_the_arrays_numbers():
+def test_tensors_give_the_same_numbers_as_arrays():
     random = np.random.default_rng(4)
     x, y = random.normal(size=(2, 3, 40))
     for dtype in (np.float32, np.float64):
@@ -101,7 +101,7 @@ def test_tensors_have_the_arrays_numbers():
             assert torch.equal(mixed[0], found[0])
 
 
-def test_gradients_are_those_of_the_exact_formulas():
+def test_gradients_match_the_exact_formulas():
     random = np.random.default_rng(5)
     x, y = (torch.tensor(v, requires_grad=True) for v in random.normal(size=(2, 2, 3)))
     for degrees, scale in ((False, 1.0), (True, 180 / np.pi)):
@@ -118,15 +118,15 @@ def test_gradients_are_those_of_the_exact_formulas():
         np.testing.assert_allclose(found[1], a * (np.cos(t) - np.sin(t)) / scale, rtol=1e-12)
 
 
-def test_the_centre_has_no_gradient_and_no_nan():
+def test_the_centre_has_gradient_zero_without_nan():
     x, y = torch.zeros(2, 3, dtype=torch.float64, requires_grad=True).unbind()
     length, angle = ours.cartToPolar(x, y)
     grads = torch.autograd.grad(length.sum() + angle.sum(), (x, y))
     assert all(g.eq(0).all() for g in grads)
 
 
-def test_second_order_and_forward_mode(monkeypatch):
-    """On the exact formulas' own values: a polynomial of float32 has steps, no differences."""
+def test_second_derivatives_and_forward_mode(monkeypatch):
+    """With the exact formulas' values, since differences of a float32 polynomial are steps."""
 
     def exact_polar(x, y, single, degrees):
         scale = 180 / np.pi if degrees else 1.0
@@ -145,7 +145,7 @@ def test_second_order_and_forward_mode(monkeypatch):
         assert gradgradcheck(function, values)
 
 
-def test_outputs_are_written_to():
+def test_outputs_are_written():
     x, y = np.float32([[3, 0]]), np.float32([[4, 2]])
     length, angle = np.zeros((1, 2), np.float32), np.zeros((1, 2), np.float32)
     found = ours.cartToPolar(x, y, length, angle)
@@ -176,7 +176,7 @@ def test_outputs_are_written_to():
         ),
     ],
 )
-def test_what_is_no_vector(build, text):
+def test_errors(build, text):
     with pytest.raises((ValueError, TypeError)) as error:
         build()
     assert str(error.value).startswith(text)

@@ -1,6 +1,6 @@
-"""Scenes to pixels by the drop-in face: Rodrigues, projectPoints, and what fisheyes have of it.
+"""From scenes to pixels in `warpkit.opencv`: Rodrigues, projectPoints and their fisheye versions.
 
-Values and jacobians beside cv2's, gradients beside finite differences.
+Values and jacobians are compared with cv2, gradients with finite differences.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def relative(mine, theirs):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_arguments_stand_in_cv2s_order(name):
+def test_arguments_are_in_cv2s_order(name):
     theirs, mine = pair(name)
     wanted = re.findall(r"\w+", theirs.__doc__.split(")")[0])[1:]
     assert list(inspect.signature(mine).parameters) == wanted
@@ -53,7 +53,7 @@ def test_arguments_stand_in_cv2s_order(name):
 
 @pytest.mark.parametrize("size", [0, 1e-17, 1e-9, 1e-4, 0.1, 1, 3, 10], ids=str)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_matrices_of_vectors_are_cv2s_to_the_last_bit(dtype, size):
+def test_matrices_of_vectors_have_cv2s_bits(dtype, size):
     for _ in range(20):
         vector = (RANDOM.normal(0, 1, 3) * size).astype(dtype)
         for shape in ((3,), (3, 1), (1, 3), (1, 1, 3)):
@@ -68,8 +68,8 @@ def test_matrices_of_vectors_are_cv2s_to_the_last_bit(dtype, size):
 
 @pytest.mark.parametrize("angle", [0.5, 1.0, 2.0, 2.8])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_vectors_of_matrices_are_cv2s(dtype, angle):
-    """From 0.5 to 2.8 radians: at angles of 1e-4 the arc cosine's noise is 1e-7, cv2's as well."""
+def test_vectors_of_matrices_match_cv2(dtype, angle):
+    """From 0.5 to 2.8 radians; at angles of 1e-4 the arc cosine is off by 1e-7, also in cv2."""
     for _ in range(40):
         axis = RANDOM.normal(0, 1, 3)
         matrix = cv2.Rodrigues(axis / np.linalg.norm(axis) * angle)[0]
@@ -80,7 +80,7 @@ def test_vectors_of_matrices_are_cv2s(dtype, angle):
             assert np.abs(mine - theirs).max() < TOLERANCE[f"cv2 vectors {np.dtype(dtype)}"]
 
 
-def test_turns_of_nothing_of_a_half_and_of_no_numbers():
+def test_rotations_by_zero_by_180_degrees_and_by_nan():
     axes = [*np.eye(3), *-np.eye(3), [1, 2, 3], [1, -2, 3], [0, -1, 1], [-1, 0, 2], [0.1, 2, -2]]
     matrices = [cv2.Rodrigues(np.array(a, float) / np.linalg.norm(a) * np.pi)[0] for a in axes]
     matrices += [np.eye(3), np.full((3, 3), np.nan), np.diag([100.0, 1, 1])]
@@ -96,7 +96,7 @@ def test_turns_of_nothing_of_a_half_and_of_no_numbers():
     assert second is jacobian
 
 
-def test_a_vectors_gradient_at_a_half_turn_is_none():
+def test_a_vector_has_no_gradient_at_180_degrees():
     matrix = torch.diag(torch.tensor([-1.0, -1.0, 1.0], dtype=torch.float64)).requires_grad_()
     vector, jacobian = ours.Rodrigues(matrix)
     assert vector.flatten().tolist() == pytest.approx([0, 0, np.pi])
@@ -104,7 +104,7 @@ def test_a_vectors_gradient_at_a_half_turn_is_none():
     assert not jacobian.any()
 
 
-def test_gradients_of_turns():
+def test_gradients_of_rotations():
     vector = torch.from_numpy(TURN).requires_grad_()
     for start in (vector, torch.zeros(3).double().requires_grad_()):
         assert gradcheck(lambda v: ours.Rodrigues(v)[0], start, check_forward_ad=True)
@@ -125,7 +125,7 @@ def test_gradients_of_turns():
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("n", [0, *COUNTS])
 @pytest.mark.parametrize("ratio", [0, 1.3])
-def test_pixels_are_cv2s_to_the_last_bit_and_their_jacobian_nearly(n, ratio, dtype):
+def test_pixels_have_cv2s_bits_and_jacobians_match(n, ratio, dtype):
     for _ in range(15):
         k = RANDOM.normal(0, 1, n) * SIZES[:n] if n else None
         turn, shift = RANDOM.normal(0, 0.7, 3), RANDOM.normal(0, 0.3, 3) + np.array([0, 0, 4])
@@ -139,7 +139,7 @@ def test_pixels_are_cv2s_to_the_last_bit_and_their_jacobian_nearly(n, ratio, dty
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("skew", [0, 0.1])
-def test_fisheyes_pixels_are_cv2s(skew, dtype):
+def test_fisheye_pixels_match_cv2(skew, dtype):
     for _ in range(30):
         turn, shift = RANDOM.normal(0, 0.7, 3), RANDOM.normal(0, 0.3, 3) + np.array([0, 0, 4])
         k = FISHEYE * RANDOM.normal(0, 1, 4)
@@ -151,7 +151,7 @@ def test_fisheyes_pixels_are_cv2s(skew, dtype):
         assert relative(out[1], truth[1]) < TOLERANCE["cv2 jacobians"]
 
 
-def test_scenes_come_in_cv2s_forms():
+def test_scenes_have_cv2s_shapes_and_types():
     args = (TURN, SHIFT, CAMERA, np.array([-0.2, 0.05, 0, 0]))
     for shape in ((5, 3), (5, 1, 3), (1, 5, 3), (3, 5), (3, 3), (3,), (3, 1), (1, 3), (5, 3, 1)):
         scene = RANDOM.normal(0, 1, shape)
@@ -177,7 +177,7 @@ def test_scenes_come_in_cv2s_forms():
     for lens in (np.zeros(0), np.zeros((1, 14)), np.zeros((5, 1), np.float32)):
         rows = ours.projectPoints(SCENE, TURN[:, None], SHIFT[None], CAMERA, lens)[1]
         assert_form(rows, cv2.projectPoints(SCENE, TURN[:, None], SHIFT[None], CAMERA, lens)[1])
-    flat = np.array([[1.0, 2, 0]]) - SHIFT  # at a depth of 0
+    flat = np.array([[1.0, 2, 0]]) - SHIFT  # at depth 0
     still = np.zeros(3)
     np.testing.assert_array_equal(
         ours.projectPoints(flat, still, SHIFT, CAMERA, None)[0],
@@ -186,7 +186,7 @@ def test_scenes_come_in_cv2s_forms():
 
 
 @pytest.mark.parametrize("n", [4, 14])
-def test_gradients_of_pixels_are_their_jacobian(n):
+def test_gradients_of_pixels_equal_their_jacobian(n):
     k = torch.from_numpy(RANDOM.normal(0, 0.5, n) * SIZES[:n]).requires_grad_()
     scene = torch.from_numpy(SCENE[:3, 0]).requires_grad_()
     turn, shift, focal = (
@@ -222,9 +222,9 @@ def test_gradients_of_pixels_are_their_jacobian(n):
         assert gradcheck(fisheyes, (scene, turn, shift, focal, skew), check_forward_ad=True)
 
 
-def test_a_point_that_is_nowhere_spoils_no_gradient():
+def test_undefined_points_do_not_affect_other_gradients():
     scene = torch.from_numpy(SCENE[:4, 0]).clone()
-    scene[1], scene[2] = torch.nan, torch.tensor(-SHIFT)  # the latter at the camera itself
+    scene[1], scene[2] = torch.nan, torch.tensor(-SHIFT)  # the latter is at the camera's position
     inputs = [
         torch.from_numpy(np.array(v, float)).requires_grad_()
         for v in (scene.numpy(), np.zeros(3), SHIFT, CAMERA, FISHEYE)
@@ -236,7 +236,7 @@ def test_a_point_that_is_nowhere_spoils_no_gradient():
             assert grad.any()
 
 
-def test_new_cameras_of_fisheyes_are_cv2s():
+def test_new_cameras_of_fisheyes_match_cv2():
     finite = 0
     for seed in range(200):
         random = np.random.default_rng(seed)
@@ -281,8 +281,8 @@ def test_gradients_of_new_cameras():
     assert gradcheck(new, (focal, k, share))
 
 
-def test_opencvs_case_of_a_fisheye_there_and_back():
-    """test_fisheye.cpp: a grid's directions at depth 1, projected, are where they came from."""
+def test_opencvs_case_of_a_fisheye_is_inverted():
+    """test_fisheye.cpp: directions of a grid at depth 1 are projected back onto the grid."""
     wide = np.array(
         [
             [558.478087865323, 0, 620.458515360843],

@@ -26,10 +26,10 @@ def known(monkeypatch):
 
 @pytest.mark.parametrize("shape", [(31, 44), (31, 44, 1), (31, 44, 2), (31, 44, 3), (3, 5, 4)])
 @pytest.mark.parametrize("name", ["warpAffine", "warpPerspective"])
-def test_a_second_call_is_cv2s_too(name, shape, known):
+def test_a_second_warp_also_matches_cv2(name, shape, known):
     cv2 = installed_opencv()
     rows = 2 if name == "warpAffine" else 3
-    matrices = (MATRIX, OTHER, MATRIX * 0)[: 4 - rows + 1]  # OpenCV 5.0 hangs at a perspective of 0
+    matrices = (MATRIX, OTHER, MATRIX * 0)[: 4 - rows + 1]  # OpenCV 5.0 hangs at one of 0
     for flags in (cv2.INTER_LINEAR, cv2.INTER_NEAREST, cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP):
         for border, value in ((0, 0), (0, (7, 200.6, 30)), (1, 0), (4, 0)):
             for n, matrix in enumerate(matrices):
@@ -42,7 +42,7 @@ def test_a_second_call_is_cv2s_too(name, shape, known):
     assert len([key for key in known if key[0] == name]) == 12
 
 
-def test_a_result_is_the_callers_own():
+def test_a_result_belongs_to_the_caller():
     image = picture(40, 40, 3)
     first, second = (ours.warpAffine(image, MATRIX[:2].copy(), (40, 40)) for _ in range(2))
     assert np.array_equal(first, second)
@@ -51,7 +51,7 @@ def test_a_result_is_the_callers_own():
     first[:] = 1  # may be written to
 
 
-def test_what_is_refused_is_refused_again():
+def test_bad_arguments_are_rejected_every_time():
     image, m = picture(9, 9, 3), MATRIX[:2].copy()
     for _ in range(2):
         ours.warpAffine(image, m, (9, 9))
@@ -65,7 +65,7 @@ def test_what_is_refused_is_refused_again():
 
 @pytest.mark.parametrize("dtype", ["uint8", "uint16", "int16", "float32", "float64"])
 @pytest.mark.parametrize("flags", [0, 1, 2, 4])
-def test_a_second_call_of_any_type_is_cv2s_too(dtype, flags, known):
+def test_a_second_call_of_any_type_also_matches_cv2(dtype, flags, known):
     cv2, image = installed_opencv(), picture(31, 44, 3).astype(dtype)
     for matrix in (MATRIX, OTHER):
         for m in (np.asfortranarray(matrix[:2]), matrix[:2].astype(np.float32)):
@@ -78,13 +78,13 @@ def test_a_second_call_of_any_type_is_cv2s_too(dtype, flags, known):
 
 @pytest.mark.parametrize("dtype", ["uint8", "uint16", "int16", "float32", "float64"])
 @pytest.mark.parametrize("flags", [0, 1, 2, 4])
-def test_a_second_remap_is_cv2s_too(dtype, flags, known):
+def test_a_second_remap_also_matches_cv2(dtype, flags, known):
     cv2, random = installed_opencv(), np.random.default_rng(1)
     image = picture(31, 44, 3).astype(dtype)
     for _ in range(2):
         x, y = (random.uniform(-9, 50, (17, 29)).astype(np.float32) for _ in range(2))
         fixed = cv2.convertMaps(x, y, cv2.CV_16SC2)
-        pixels = [] if flags else [(fixed[0], None)]  # OpenCV 5.0 reads parts that are not there
+        pixels = [] if flags else [(fixed[0], None)]  # OpenCV 5.0 reads missing fractions
         for maps in ((x, y), (np.dstack((x, y)), None), fixed, *pixels):
             for border in (0, 1, 4):
                 call = {"borderMode": border, "borderValue": (7, 200.6, 30)}
@@ -93,7 +93,7 @@ def test_a_second_remap_is_cv2s_too(dtype, flags, known):
     assert len([key for key in known if key[0] == "remap"]) == (6 if flags else 9)
 
 
-def test_maps_that_look_normalized_are_warned_of_again():
+def test_maps_that_look_normalized_get_a_warning_every_time():
     image, places = picture(40, 40, 3), np.linspace(-1, 1, 40, dtype=np.float32)
     y, x = (np.ascontiguousarray(part) for part in np.meshgrid(places, places, indexing="ij"))
     ours.remap(image, 20 + x, 20 + y, 1)
@@ -102,7 +102,7 @@ def test_maps_that_look_normalized_are_warned_of_again():
             ours.remap(image, x, y, 1)
 
 
-def test_other_kinds_of_arguments_leave_nothing(known):
+def test_calls_with_other_kinds_of_arguments_are_not_cached(known):
     image, m = picture(9, 9, 3), MATRIX[:2].copy()
     ours.warpAffine(image[::2], m, (9, 9))
     ours.warpAffine(image, m, (9, 9), arithmetic="exact")

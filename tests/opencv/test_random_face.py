@@ -1,4 +1,4 @@
-"""Random calls with compiled kernels, compared with cv2 and torch; `scripts/compare_face`."""
+"""Random calls of compiled kernels compared with cv2 and torch, as in `scripts/compare_face`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def without_ipp(monkeypatch):
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_random_calls_beside_cv2(name):
+def test_random_calls_match_cv2(name):
     for seed in range(EACH):
         call = CALLS[name](np.random.default_rng(seed))
         wrong, count = differing(call, answers(ours, call), answers(cv2, call))
@@ -37,7 +37,7 @@ def test_random_calls_beside_cv2(name):
 
 
 @pytest.mark.parametrize("name", ["pyrDown", "copyMakeBorder", "rotate", "undistort"])
-def test_one_value_that_is_off_by_one_is_seen(name):
+def test_one_value_that_is_off_by_one_is_detected(name):
     call = CALLS[name](np.random.default_rng(1))
     found = answers(ours, call)
     off = [part.copy() for part in found]
@@ -95,7 +95,7 @@ def _by_torch(image, size, rule, factors):
 
 
 @pytest.mark.parametrize("width", [3, 8, 9, 16, 21])
-def test_pixels_that_int16_does_not_hold_become_its_nearest_eight_at_a_time(width):
+def test_pixels_beyond_int16_saturate_in_blocks_of_eight_and_wrap_elsewhere(width):
     """A pixel at 500,000 wraps to -24,288."""
     view = np.array([[1e-6, 0, -0.5], [0, 1, 0], [0, 0, 1]])  # at (column + 0.5) million
     args = (np.eye(3), None, None, view, (width, 1), "CV_16SC2")
@@ -115,7 +115,7 @@ def test_pixels_that_int16_does_not_hold_become_its_nearest_eight_at_a_time(widt
 
 @pytest.mark.parametrize("count", [1, 15, 16, 17, 127, 128, 143, 144, 1024, 1039, 1040, 1041])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_the_last_numbers_of_a_block_are_computed_one_by_one(count, dtype):
+def test_the_last_numbers_of_a_block_are_computed_separately(count, dtype):
     random = np.random.default_rng(count)
     x, y = (random.normal(0, 9, (1, count)).astype(dtype) for _ in range(2))
     for name in ("cartToPolar", "polarToCart"):
@@ -124,7 +124,7 @@ def test_the_last_numbers_of_a_block_are_computed_one_by_one(count, dtype):
 
 
 @pytest.mark.parametrize("name", [n for n in CALLS if "ndistort" in n or "olar" in n])
-def test_plain_calls_have_the_bits_of_calls_by_tensors(name, monkeypatch):
+def test_arrays_and_tensors_give_the_same_bits(name, monkeypatch):
     for seed in range(6):
         call = CALLS[name](np.random.default_rng(100 + seed))
         with monkeypatch.context() as patch:
@@ -154,15 +154,15 @@ for name, draw in CALLS.items():
 
 
 def test_every_instruction_set_gives_the_same_bits():
-    """cv2's are one processor's: SSE4 multiplies and adds as if it had the instruction."""
+    """They are cv2's bits: without an fma instruction, SSE4 emulates it."""
     found = {isa: run(SETS, isa, WARPKIT_ISA=isa).stdout for isa in available()}
     assert len(found["sse4"].splitlines()) == len(CALLS)
     for isa, lines in found.items():
         assert lines == found["sse4"], isa
 
 
-def test_what_is_kept_follows_new_numbers():
-    """A call whose like was made before reads its own array, centre, borders and factors."""
+def test_cached_calls_read_new_numbers():
+    """A cached call uses its own array, centre, borders and factors."""
     random = np.random.default_rng(0)
     for _ in range(3):
         image = random.integers(0, 256, (9, 12, 3)).astype(np.uint8)
@@ -178,7 +178,7 @@ def test_what_is_kept_follows_new_numbers():
                 assert differing(call, answers(ours, call), answers(cv2, call))[0] == 0
 
 
-def test_nothing_is_plain_without_kernels(monkeypatch):
+def test_the_fast_paths_need_kernels(monkeypatch):
     monkeypatch.setattr(numbers_alone, "kernels", lambda: None)
     assert not plain_maps.can_sample(np.zeros((2, 2), np.uint8))
     eye = np.eye(3)

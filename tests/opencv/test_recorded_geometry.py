@@ -16,9 +16,9 @@ FUNCTIONS = sorted({call[1] for call in calls(ours)})
 
 @pytest.fixture(params=VERSIONS)
 def recorded(request, monkeypatch):
-    """OpenCV's answers by name, as if the version that gave them were installed."""
+    """OpenCV's recorded results by name, as if the version that gave them were installed."""
     monkeypatch.setattr(guarantees, "installed", lambda _: VERSIONS[request.param])
-    monkeypatch.setattr(opencv_points, "VECTOR_BYTES", 64)  # they come from AVX-512
+    monkeypatch.setattr(opencv_points, "VECTOR_BYTES", 64)  # recorded with AVX-512
     guarantees.installed_arithmetic.cache_clear()
     with np.load(GEOMETRY.format(request.param)) as arrays:
         yield dict(arrays)
@@ -27,7 +27,7 @@ def recorded(request, monkeypatch):
 
 
 def allowed(function: str, truth: np.ndarray) -> float:
-    """How far it may be off; 0 for pixels and maps."""
+    """The tolerance of a call; 0 for pixels and maps."""
     largest = max(1.0, float(np.abs(truth).max()))
     if function.startswith("fisheye.") and function.endswith("Points"):
         return TOLERANCE["pixels float64"]
@@ -39,7 +39,7 @@ def allowed(function: str, truth: np.ndarray) -> float:
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
-def test_recorded_answers_come_again(recorded, function):
+def test_recorded_results_are_reproduced(recorded, function):
     compared = 0
     for call in calls(ours):
         if call[1] != function:
@@ -56,6 +56,6 @@ def test_recorded_answers_come_again(recorded, function):
     assert compared >= 100
 
 
-def test_every_recorded_answer_is_asked_for(recorded):
+def test_every_recorded_result_is_compared(recorded):
     names = {f"{call[0]}/{n}" for call in calls(ours) for n in range(len(answers(ours, call)))}
     assert names == set(recorded)

@@ -28,7 +28,7 @@ def ipp_as_the_wheel_has_it():
     cv2.ipp.setUseIPP(before)
 
 
-def test_arguments_stand_in_cv2s_order():
+def test_arguments_are_in_cv2s_order():
     theirs = re.findall(r"\w+", cv2.resize.__doc__.split(")")[0])[1:]
     names = list(inspect.signature(ours.resize).parameters)
     assert names == [*theirs, "arithmetic"]
@@ -36,8 +36,8 @@ def test_arguments_stand_in_cv2s_order():
 
 @compares_with_opencv
 @pytest.mark.parametrize("name", FLAGS)
-def test_the_installed_opencvs_pixels_are_the_default(name):
-    """As its wheel ships it; fx and fy too, as far as they are promised."""
+def test_the_default_gives_the_installed_opencvs_pixels(name):
+    """With IPP as in its wheel, and also with fx and fy where they are guaranteed."""
     assert guarantees.installed_resize_arithmetic().endswith("_ipp") == cv2.ipp.useIPP()
     random, checked = np.random.default_rng(FLAGS[name]), 0
     for dtype in ("uint8", "uint16", "int16", "float64"):
@@ -64,7 +64,7 @@ def test_the_installed_opencvs_pixels_are_the_default(name):
 
 
 @pytest.mark.parametrize("factor", [0.5, 1 / 3, 0.37, 1.5, 2, 0.1])
-def test_sizes_by_factors_are_cv2s(factor):
+def test_sizes_by_factors_match_cv2(factor):
     for height in range(5, 24):
         image = IMAGE[:height]
         if round(height * factor) and round(23 * factor):
@@ -75,7 +75,7 @@ def test_sizes_by_factors_are_cv2s(factor):
 
 
 @compares_with_opencv
-def test_forms():
+def test_views_outputs_and_types_as_in_cv2():
     grey = IMAGE[..., 0]
     assert (ours.resize(grey, (9, 8)) == cv2.resize(grey, (9, 8))).all()
     assert ours.resize(IMAGE[..., :1], (9, 8)).shape == cv2.resize(IMAGE[..., :1], (9, 8)).shape
@@ -99,7 +99,7 @@ def test_a_tensor_has_gradients():
     torch.testing.assert_close(image.grad.sum(), torch.tensor(8.0 * 9 * 3))
 
 
-def test_exact_is_the_cores():
+def test_exact_arithmetic_equals_wk_resize():
     planes = torch.from_numpy(IMAGE).permute(2, 0, 1)
     for flag, name in ((ours.INTER_LINEAR, "bilinear"), (ours.INTER_CUBIC, "bicubic")):
         got = ours.resize(IMAGE, (9, 8), interpolation=flag, arithmetic="exact")
@@ -125,7 +125,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("options", "text"), WRONG)
-def test_wrong_arguments_are_named(options, text):
+def test_errors(options, text):
     call = {"src": IMAGE, "dsize": (9, 8), **options}
     with pytest.raises((ValueError, TypeError), match=re.escape(f"resize: {text}")):
         ours.resize(**call)
@@ -133,8 +133,8 @@ def test_wrong_arguments_are_named(options, text):
 
 @compares_with_opencv
 @pytest.mark.parametrize("shape", [(31, 44), (31, 44, 1), (31, 44, 2), (31, 44, 3)])
-def test_a_call_made_again_is_cv2s_too(shape):
-    """Without the checks: by what the first call of its shapes and options left."""
+def test_a_cached_call_also_matches_cv2(shape):
+    """It skips the checks that the first call with its shapes and options has passed."""
     prepared._calls.clear()
     random = np.random.default_rng(4)
     for name, flag in FLAGS.items():
@@ -143,11 +143,11 @@ def test_a_call_made_again_is_cv2s_too(shape):
             got, wanted = (m.resize(image, (29, 17), interpolation=flag) for m in (ours, cv2))
             assert got.shape == wanted.shape
             assert np.array_equal(got, wanted), (name, n)
-            got[:] = 0  # is the caller's own
+            got[:] = 0  # the result belongs to the caller
     assert len(prepared._calls) == len(FLAGS)
 
 
-def test_what_is_not_plain_is_not_known():
+def test_only_plain_calls_are_cached():
     prepared._calls.clear()
     ours.resize(IMAGE[::2], (9, 9))
     ours.resize(IMAGE, (23, 17))

@@ -36,8 +36,8 @@ def test_vectors_are_transformed_as_by_cv2(cv2, dtype):
 
 
 @pytest.mark.parametrize("dtype", TYPES)
-def test_tensors_are_transformed_as_arrays_are(dtype):
-    """The kernel beside its definition, views too: OpenCV goes through each of their rows."""
+def test_tensors_are_transformed_like_arrays(dtype):
+    """The kernel is compared with its definition, also for views, which OpenCV reads row by row."""
     random = np.random.default_rng(5)
     for columns, rows in [*product(range(1, 6), range(1, 6)), *[(3, 3)] * 20]:
         shape = [int(n) for n in random.integers(1, 40, 2)]
@@ -56,7 +56,7 @@ def test_tensors_are_transformed_as_arrays_are(dtype):
 @pytest.mark.parametrize(
     ("dtype", "small", "large"), [(np.float32, 1e-7, 2e-7), (np.float64, 2e-16, 3e-16)], ids=str
 )
-def test_a_matrix_that_is_nearly_diagonal_is_taken_for_one(cv2, dtype, small, large):
+def test_a_nearly_diagonal_matrix_is_treated_as_diagonal(cv2, dtype, small, large):
     for beside in (small, large):
         values = np.full((1, 1, 2), 1e6, dtype)
         matrix = np.array([[1.0, beside], [0, 1.0]])
@@ -66,10 +66,10 @@ def test_a_matrix_that_is_nearly_diagonal_is_taken_for_one(cv2, dtype, small, la
 
 
 @pytest.mark.parametrize("dtype", TYPES)
-def test_the_pixels_beside_whole_vectors_are_cv2s(cv2, dtype):
-    """Of every 32, the pixels that are left go by twos and the last one or two alone.
+def test_pixels_after_the_last_whole_vector_match_cv2(cv2, dtype):
+    """Of 32 pixels, those after whole vectors go in pairs, and the last one or two alone.
 
-    Another order of the sum is off by 1 in one of some thousand values.
+    Another order of the sum is off by 1 in about one of a thousand values.
     """
     random = np.random.default_rng(4)
     for count in [*range(1, 36)] * 6:
@@ -84,14 +84,14 @@ def test_the_pixels_beside_whole_vectors_are_cv2s(cv2, dtype):
         assert_same_arrays(ours.transform(values, matrix), cv2.transform(values, matrix))
 
 
-def test_half_a_level_comes_before_or_after_a_biass_rounding(cv2):
-    """Of bytes, three to three: before it for whole vectors, after it for the pixels left."""
+def test_half_a_level_is_added_before_or_after_rounding_the_bias(cv2):
+    """For bytes, three channels to three: before in whole vectors, after in other pixels."""
     biases = np.float32((np.arange(1, 20_000) + 0.5) / 1024) * np.float32(1 - 2e-7)
     after = np.round(biases * 1024) + 512
     differ = after != np.round((biases + np.float32(0.5)) * 1024)
     assert differ.sum() > 100
     for bias, sum_of in zip(biases[differ], after[differ].astype(int), strict=True):
-        # the pixels whose sums are just at the next level
+        # pixels whose sums are exactly at the next level
         wanted = (-sum_of + np.array([-1, 0, 1])) % 1024
         values = np.stack((wanted >> 8, wanted & 255, wanted * 0), axis=-1).astype(np.uint8)
         values = np.resize(values, (1, 67, 3))

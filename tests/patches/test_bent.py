@@ -23,8 +23,8 @@ def tilted(count=2):
     return wk.box_to_matrix(boxes[:count].double(), (6, 7), angle=angle)
 
 
-def test_a_bent_patch_is_numpys():
-    """Each pixel of the image is looked up in the bent frame, held there, and moved by the flow."""
+def test_a_bent_patch_matches_numpy():
+    """Each pixel of the image is mapped to the patch's frame, clamped, and moved by the flow."""
     image, patch, mask = noise(1, 2, 12, 14), noise(2, 4, 5, seed=1), noise(1, 4, 5, seed=2)
     field, matrix = bend(6, 7, size=1.5, seed=5), tilted(1)
     ours = wk.paste_patches(image, patch, matrix, None, mask=mask, opacity=0.7, flow=field)
@@ -44,7 +44,7 @@ def test_a_bent_patch_is_numpys():
     assert (alpha > 0).sum() > 20
 
 
-def test_at_whole_pixels_it_is_the_warped_patch():
+def test_at_whole_pixels_a_bent_patch_equals_the_warped_patch():
     image, patches = noise(1, 1, 12, 14), noise(2, 1, 5, 5, seed=1)
     fields = bend(2, 6, 7, size=3, seed=5)
     matrices = torch.tensor([[[1.0, 0, 3], [0, 1, 2]], [[1, 0, 6], [0, 1, 4]]]).double()
@@ -76,7 +76,7 @@ def test_a_flow_of_zeros_changes_nothing(interpolation):
 
 
 def test_gradients():
-    """Matrices smaller than a pixel a step, so that the lookups in the flow stay off its pixels."""
+    """Matrices below one pixel per step keep the lookups in the flow away from its pixels."""
     image, patch = noise(1, 1, 6, 7), noise(1, 3, 3, seed=1)
     fields = bend(2, 3, 4, size=0.6, seed=5)
     boxes = torch.tensor([[0.6, 1.3, 5.2, 5.1], [2.2, 0.4, 6.3, 4.7]]).double()

@@ -49,7 +49,7 @@ def test_boxes_are_read_by_their_own_format(function: str, name: str):
     assert type(found) is Tensor
     assert torch.equal(found, expected)
     assert boxes.format.name == name
-    assert torch.equal(boxes, as_boxes(name))  # untouched
+    assert torch.equal(boxes, as_boxes(name))  # not modified
 
 
 @pytest.mark.parametrize("name", FORMATS)
@@ -62,8 +62,8 @@ def test_whole_numbers_are_converted_as_torchvision_does(name: str):
 
 
 @pytest.mark.parametrize("name", FORMATS)
-def test_gradients_reach_the_boxes_numbers(name: str):
-    """Half a box's width moves its right edge by as much."""
+def test_gradients_reach_the_numbers_of_boxes(name: str):
+    """A change of a box's width moves its right edge by half as much."""
     numbers = as_boxes(name).as_subclass(Tensor).clone().requires_grad_()
     boxes = tv_tensors.BoundingBoxes._wrap(numbers, format=name, canvas_size=(20, 30))
     matrix = wk.box_to_matrix(boxes, (5, 6))
@@ -76,7 +76,7 @@ def test_gradients_reach_the_boxes_numbers(name: str):
     not hasattr(tv_tensors.BoundingBoxFormat, "XYWHR"), reason="this torchvision has none"
 )
 @pytest.mark.parametrize(("name", "numbers"), [("XYWHR", 5), ("CXCYWHR", 5), ("XYXYXYXY", 8)])
-def test_rotated_boxes_are_refused_where_a_patch_is_learned(name: str, numbers: int):
+def test_rotated_boxes_are_rejected_by_optimize_patch(name: str, numbers: int):
     function = "optimize_patch"
     boxes = tv_tensors.BoundingBoxes(torch.ones(1, numbers), format=name, canvas_size=(20, 30))
     text = f"{function}: `boxes` must be of the format XYXY, XYWH or CXCYWH: "

@@ -24,7 +24,7 @@ INDEX = torch.tensor([1, 0, 1, 0])
 
 @pytest.mark.parametrize("interpolation", ["nearest", "bilinear", "bicubic", "lanczos4"])
 @pytest.mark.parametrize("border", ["constant", "replicate", "reflect", "reflect_101", "wrap"])
-def test_equals_a_loop_of_warps(interpolation, border):
+def test_crops_equal_a_loop_of_warps(interpolation, border):
     images, value = noise(2, 3, 11, 13), noise(4, 3, seed=1)
     options = {"interpolation": interpolation, "border": border}
     ours = wk.crop_patches(images, BOXES, INDEX, (5, 6), border_value=value, **options)
@@ -36,17 +36,17 @@ def test_equals_a_loop_of_warps(interpolation, border):
         torch.testing.assert_close(ours[i], expected, atol=LOOP, rtol=0)
 
 
-def test_an_integer_box_of_the_results_size_is_a_slice():
+def test_an_integer_box_of_the_results_size_gives_a_slice():
     images = noise(2, 3, 9, 9)
     crop = wk.crop_patches(images, [[2, 3, 7, 7]], [1], (4, 5))
     assert torch.equal(crop[0], images[1, :, 3:7, 2:7])
 
 
-def test_equals_roi_align_with_one_sample_a_bin():
+def test_crops_equal_roi_align_with_one_sample_per_bin():
     ops = pytest.importorskip("torchvision.ops")
     images = noise(3, 4, 20, 22).requires_grad_()
     generator = torch.Generator().manual_seed(0)
-    # within the image: outside it, roi_align clamps and then drops what is farther than a pixel
+    # inside the image; outside, roi_align clamps samples and drops those farther than a pixel
     low = torch.rand(30, 2, generator=generator, dtype=torch.float64) * 12 + 1
     side = torch.rand(30, 2, generator=generator, dtype=torch.float64) * 6 + 0.5
     boxes = torch.cat((low, low + side), 1)
@@ -61,8 +61,8 @@ def test_equals_roi_align_with_one_sample_a_bin():
 
 
 @pytest.mark.parametrize("interpolation", ["nearest", "bilinear"])
-def test_antialias_is_that_of_the_warps(interpolation):
-    """Also among boxes that need fewer samples or none, and beyond the image."""
+def test_antialiased_crops_equal_antialiased_warps(interpolation):
+    """Also with boxes that need fewer samples or none, and outside the image."""
     image = noise(3, 30, 40)
     boxes = torch.tensor(
         [[2, 3, 42.5, 28], [-6, 2, 30.5, 50], [3, 3, 9, 20], [3, 3, 6, 7]]
@@ -81,7 +81,7 @@ def test_antialias_gives_every_pixel_of_the_box_a_gradient():
     assert bool((image.grad[..., 3:27, 2:28] > 0).all())
 
 
-def test_no_boxes_and_types():
+def test_no_boxes_and_rounded_integers():
     images = noise(2, 3, 6, 6).requires_grad_()
     none = wk.crop_patches(images, torch.zeros(0, 4), torch.zeros(0, dtype=torch.long), (2, 5))
     assert none.shape == (0, 3, 2, 5)
@@ -141,7 +141,7 @@ def test_errors_name_the_argument(change, message):
         wk.crop_patches(**(given | change))
 
 
-def test_empty_lists_are_no_objects():
+def test_empty_lists_mean_no_objects():
     images = noise(2, 3, 5, 6)
     assert wk.crop_patches(images, [], [], (3, 4)).shape == (0, 3, 3, 4)
     for space in ("pixel", "theta"):

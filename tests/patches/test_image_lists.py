@@ -23,7 +23,7 @@ BOXES = {"upright": UPRIGHT, "turned": TURNED, "quads": QUADS}
 
 
 def pictures(dtype: torch.dtype = torch.float32) -> list[Tensor]:
-    """Dense, channels last, cut out, broadcast along rows and unread, turned, broadcast."""
+    """Images: dense, channels last, a slice, with expanded rows (unread), transposed, expanded."""
     cut = noise(3, 30, 40, seed=2, dtype=dtype)[:, 5:-7, 3:-9]
     return [
         noise(3, 11, 17, dtype=dtype),
@@ -36,14 +36,14 @@ def pictures(dtype: torch.dtype = torch.float32) -> list[Tensor]:
 
 
 def one_by_one(images: list[Tensor], function) -> list[Tensor]:
-    """function(image, the numbers of its objects) of each image."""
+    """function(image, the indices of its objects) for each image."""
     return [function(image, (n == INDEX).nonzero()[:, 0]) for n, image in enumerate(images)]
 
 
 @pytest.mark.parametrize("kind", BOXES)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.uint8, torch.float16])
 @pytest.mark.parametrize("interpolation", ["nearest", "bilinear", "bicubic"])
-def test_crops_are_those_of_each_image(kind, dtype, interpolation):
+def test_crops_equal_those_of_each_image(kind, dtype, interpolation):
     images, boxes = pictures(dtype), BOXES[kind]
     for border in ("constant", "reflect", ("wrap", "constant")):
         for antialias in (False, True):
@@ -58,7 +58,7 @@ def test_crops_are_those_of_each_image(kind, dtype, interpolation):
 
 
 @pytest.mark.parametrize("dtype", [torch.int64, torch.bool, torch.int8], ids=str)
-def test_labels(dtype):
+def test_label_crops_equal_those_of_each_image(dtype):
     images = [(100 * image).to(dtype) for image in pictures()]
     ours = wk.crop_patches(images, TURNED, INDEX, (5, 6), interpolation="nearest")
     assert ours.dtype == dtype
@@ -69,8 +69,8 @@ def test_labels(dtype):
 
 
 @pytest.mark.parametrize("interpolation", ["nearest", "bilinear", "bicubic"])
-def test_gradients_are_those_of_each_image(interpolation):
-    """Several objects of one image add up; an image that nobody reads gets zeros."""
+def test_gradients_equal_those_of_each_image(interpolation):
+    """Gradients of several objects in one image add up; an unread image gets zeros."""
     images = [image.clone().requires_grad_() for image in pictures()]
     boxes = TURNED.clone().requires_grad_(interpolation != "nearest")
     options = {"interpolation": interpolation, "border": "reflect"}
@@ -89,7 +89,7 @@ def test_gradients_are_those_of_each_image(interpolation):
             assert torch.equal(boxes.grad[chosen], own.grad)
 
 
-def test_one_tensor_twice_gets_the_sum():
+def test_a_tensor_listed_twice_gets_the_sum_of_gradients():
     image = noise(2, 9, 8).requires_grad_()
     boxes = torch.tensor([[1.0, 1, 5, 6], [2.5, 0, 7, 7]])
     crops = wk.crop_patches([image, image], boxes, [0, 1], (3, 4))
@@ -100,7 +100,7 @@ def test_one_tensor_twice_gets_the_sum():
 
 
 @pytest.mark.parametrize("function", ["crop", "transform", "paste"])
-def test_derivatives(function):
+def test_gradcheck_of_image_lists(function):
     images = [noise(1, 5, 6).requires_grad_(), noise(1, 7, 4, seed=1).requires_grad_()]
     boxes = torch.tensor([[2.6, 2.3, 3.1, 2.9, 20], [1.9, 3.2, 2.4, 4.1, -50]]).double()
     boxes.requires_grad_()
@@ -120,7 +120,7 @@ def test_derivatives(function):
 
 @pytest.mark.parametrize("kind", BOXES)
 @pytest.mark.parametrize("masked", [False, True])
-def test_transforms_are_those_of_each_image(kind, masked):
+def test_transforms_equal_those_of_each_image(kind, masked):
     images, boxes = pictures(), BOXES[kind]
     moves = torch.eye(2, 3) + 0.2 * noise(8, 2, 3, seed=7, dtype=torch.float32)
     mask = noise(8, 1, 4, 5, seed=8, dtype=torch.float32) if masked else None
@@ -142,7 +142,7 @@ def test_transforms_are_those_of_each_image(kind, masked):
 
 @pytest.mark.parametrize("shared", [False, True])
 @pytest.mark.parametrize("flow", [False, True])
-def test_pastes_are_those_of_each_image(shared, flow):
+def test_pastes_equal_those_of_each_image(shared, flow):
     images = pictures()
     moves = wk.box_to_matrix(TURNED, (4, 6))
     patches = noise(*(() if shared else (8,)), 3, 4, 6, seed=3, dtype=torch.float32)
@@ -182,8 +182,8 @@ def paste(images, boxes, moves, index):
 
 @pytest.mark.parametrize("channels", [1, 3])
 @pytest.mark.parametrize("function", [turn, turn_masked, paste])
-def test_gradients_of_painted_images_are_those_of_each(function, channels):
-    """Two images read by objects, two that are not: those get what comes in, or nothing."""
+def test_gradients_of_painted_images_equal_those_of_each_image(function, channels):
+    """Objects read two images and not the other two, which get the incoming gradient or none."""
     order = torch.tensor([0, 2, 2, 0, 2])
     boxes, moves = TURNED[:5].clone().requires_grad_(), MOVES[:5].clone().requires_grad_()
     images = [image[:channels].clone().requires_grad_() for image in pictures()[:4]]
@@ -218,10 +218,10 @@ def test_one_launch_paints_all_images(function, monkeypatch):
     images = [image.requires_grad_() for image in pictures()]
     results = function(images, TURNED, MOVES, INDEX)
     sum(result.sum() for result in results).backward()
-    # no gradient to patches is wanted
+    # patches require no gradient
     assert tasks == ["paint", "let_through", "paint_backward"][: 2 if function is paste else 3]
     memory = [result.untyped_storage().data_ptr() for result in results]
-    assert len(set(memory)) == len(images)  # who keeps one keeps no other
+    assert len(set(memory)) == len(images)  # keeping one result keeps no other in memory
 
 
 def test_no_boxes_and_one_image():
@@ -236,8 +236,8 @@ def test_no_boxes_and_one_image():
     assert torch.equal(only, wk.crop_patches(images[0], UPRIGHT, None, (2, 3)))
 
 
-def test_nothing_is_copied(monkeypatch):
-    """Of floats, kernels read the caller's memory."""
+def test_no_image_is_copied(monkeypatch):
+    """Kernels read float images in the caller's memory."""
     from warpkit.engine.backends.cpu import image_lists
 
     images, seen = pictures(), []

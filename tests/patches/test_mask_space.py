@@ -44,8 +44,8 @@ def objects() -> Scene:
 @pytest.mark.parametrize(
     ("edge", "border"), [("hard", "zeros"), ("hard", "border"), ("soft", "zeros")]
 )
-def test_masks_over_the_image_are_read_where_they_lie(overlap, edge, border):
-    """Values, and gradients to images, matrices, boxes (where the edge is soft), masks, opacity."""
+def test_masks_over_the_image_are_read_at_each_taps_place(overlap, edge, border):
+    """Values and gradients to images, matrices, boxes (with soft edges), masks and opacity."""
     masks, opacity = noise(4, 1, 7, 9, seed=31), noise(4, seed=32)
     given = objects()
 
@@ -83,20 +83,20 @@ def test_an_instance_mask_by_hand():
     image = torch.zeros(1, 6, 12)
     image[:, 1:5, 1:9] = torch.arange(1.0, 9)
     mask = torch.zeros(1, 1, 6, 12)
-    mask[..., :5] = 1  # what lies outside the box does not count
+    mask[..., :5] = 1  # pixels outside the box do not count
     expected = image.clone()
     expected[:, 1:5, 5:9] = torch.tensor([4.0, 3, 2, 1])
     for one in (mask, mask[0], mask.bool(), mask.byte(), mask.double()):
         assert torch.equal(mirrored(image, one, mask_space="image"), expected)
-    squeezed = mirrored(image, mask, mask_space="box")  # columns 0 to 4 of 12 are 3 of 8
+    squeezed = mirrored(image, mask, mask_space="box")  # columns 0 to 4 of 12 become 3 of 8
     assert torch.equal(squeezed[:, 1:5, 6:9], torch.tensor([3.0, 2, 1]).expand(1, 4, 3))
     assert torch.equal(squeezed[:, 1:5, 5], torch.full((1, 4), 5.0))
 
 
 @pytest.mark.parametrize("overlap", OVERLAPS)
 @pytest.mark.parametrize("interpolation", ["nearest", "bilinear", "bicubic"])
-def test_the_mask_of_the_image_is_its_crop_at_the_box(overlap, interpolation):
-    """On integer boxes of one size, by thetas: the same as each box's own part, bit for bit."""
+def test_a_mask_over_the_image_equals_its_crop_at_the_box(overlap, interpolation):
+    """For integer boxes of one size and thetas, the bits are those of each box's own part."""
     given = scene(12, seed=4)
     side = torch.tensor([7.0, 5.0], dtype=torch.float64)
     low = torch.minimum(given.boxes[:, :2], torch.tensor([14.0, 12.0]))

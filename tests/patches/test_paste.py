@@ -18,7 +18,7 @@ LOOP = TOLERANCE["objects against the loop"]
 
 
 def placed(count: int, *, size=(4, 5), seed: int = 0) -> torch.Tensor:
-    """Matrices that lay patches turned and scaled on boxes that reach beyond a 15 x 18 image."""
+    """Matrices that rotate and scale patches onto boxes that extend beyond a 15 x 18 image."""
     generator = torch.Generator().manual_seed(seed)
     low = torch.rand(count, 2, generator=generator, dtype=torch.float64) * 20 - 4
     side = torch.rand(count, 2, generator=generator, dtype=torch.float64) * 8 + 0.5
@@ -29,7 +29,7 @@ def placed(count: int, *, size=(4, 5), seed: int = 0) -> torch.Tensor:
 @pytest.mark.filterwarnings("ignore:.*under nearest interpolation")
 @pytest.mark.parametrize("interpolation", ["nearest", "bilinear", "bicubic", "lanczos4"])
 @pytest.mark.parametrize("kind", ["one", "each", "masks", "one mask", "opacity"])
-def test_equals_the_loop(interpolation, kind):
+def test_pastes_equal_the_loop(interpolation, kind):
     count, index = 9, torch.tensor([2, 0, 2, 2, 0, 0, 2, 0, 2])
     images, matrices = noise(3, 2, 15, 18), placed(count)
     patches = noise(2, 4, 5, seed=1) if kind == "one" else noise(count, 2, 4, 5, seed=1)
@@ -56,7 +56,7 @@ def test_equals_the_loop(interpolation, kind):
     assert torch.equal(results[0][0][1], images[1])
 
 
-def test_perspectives_that_cross_the_horizon():
+def test_perspectives_that_cross_the_horizon_equal_the_loop():
     images, patch = noise(1, 1, 12, 14), noise(1, 5, 5, seed=1)
     matrices = torch.tensor(
         [
@@ -77,7 +77,7 @@ def test_perspectives_that_cross_the_horizon():
     torch.testing.assert_close(ours, expected, atol=LOOP, rtol=0)
 
 
-def test_a_whole_box_is_replaced_by_its_patch():
+def test_a_patch_replaces_a_whole_box():
     images, patch = noise(1, 2, 8, 9), noise(2, 3, 4, seed=1)
     matrix = wk.box_to_matrix(torch.tensor([[2.0, 4.0, 6.0, 7.0]]), (3, 4))
     result = wk.paste_patches(images, patch, matrix, None)
@@ -87,7 +87,7 @@ def test_a_whole_box_is_replaced_by_its_patch():
 
 
 def test_edges_do_not_darken():
-    """White on white under a soft mask stays white, however it is turned."""
+    """White on white with a soft mask stays white under any rotation."""
     images = torch.ones(1, 1, 20, 20, dtype=torch.float64)
     patch = torch.zeros(1, 8, 8, dtype=torch.float64)
     patch[:, 2:6, 2:6] = 1
@@ -96,7 +96,7 @@ def test_edges_do_not_darken():
 
 
 @pytest.mark.parametrize("dtype", [torch.uint8, torch.float16, torch.bfloat16, torch.float32])
-def test_types(dtype):
+def test_every_type_is_composited(dtype):
     images = noise(2, 3, 9, 10, dtype=dtype)
     patch = noise(3, 4, 4, dtype=dtype, seed=1)
     matrices, index = placed(4, size=(4, 4), seed=2), torch.tensor([1, 0, 1, 1])
@@ -110,7 +110,7 @@ def test_types(dtype):
     torch.testing.assert_close(result.double(), exact, atol=TOLERANCE[name], rtol=0)
 
 
-def test_types_of_one_range_mix():
+def test_types_with_the_same_range_can_be_mixed():
     matrices, images = torch.eye(2, 3)[None], torch.zeros(1, 4, 4)
     expected = torch.zeros(1, 4, 4)
     expected[:, :2, :2] = 1

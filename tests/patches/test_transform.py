@@ -26,7 +26,7 @@ OVERLAPS = ("last", "sequential")
 @pytest.mark.parametrize("overlap", OVERLAPS)
 @pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
 @pytest.mark.parametrize("seed", [0, 1])
-def test_equals_the_loop(overlap, padding, seed):
+def test_transforms_equal_the_loop(overlap, padding, seed):
     border = "reflect" if padding == "reflection" else padding
     assert_same_with_gradients(
         scene(12, seed=seed),
@@ -37,7 +37,7 @@ def test_equals_the_loop(overlap, padding, seed):
 
 @pytest.mark.parametrize("overlap", OVERLAPS)
 @pytest.mark.parametrize("interpolation", ["nearest", "bicubic"])
-def test_equals_the_loop_under_other_interpolations(overlap, interpolation):
+def test_other_interpolations_equal_the_loop(overlap, interpolation):
     given = scene(12, seed=3)
     ours = transform(given, overlap=overlap, interpolation=interpolation)
     theirs = transform_loop(given, overlap=overlap, mode=interpolation)
@@ -63,13 +63,13 @@ def test_masks_and_opacity_equal_the_loop(overlap, kind):
     )
 
 
-def test_the_two_overlaps_differ():
+def test_the_two_overlap_modes_differ():
     given = scene(12)
     assert not torch.allclose(transform(given), transform(given, overlap="sequential"))
 
 
 @pytest.mark.parametrize("overlap", OVERLAPS)
-def test_pixel_matrices_are_those_of_warp_affine_on_the_slice(overlap):
+def test_pixel_matrices_mean_the_same_as_in_warp_affine_on_the_slice(overlap):
     given = scene(8, seed=7)
     matrices = torch.stack(
         [wk.affine_matrix(angle=30.0 * i, scale=1.1, translation=(0.3, -1.0)) for i in range(8)]
@@ -97,8 +97,8 @@ def test_pixel_matrices_are_those_of_warp_affine_on_the_slice(overlap):
 
 @pytest.mark.parametrize("overlap", OVERLAPS)
 @pytest.mark.parametrize("options", [{}, {"opacity": 0.5}, {"mask": torch.ones(1, 3, 4)}])
-def test_boxes_beyond_the_image(overlap, options):
-    """As in a larger image, where no tap reads what was added and nothing of it is kept."""
+def test_boxes_beyond_the_image_equal_those_in_a_padded_image(overlap, options):
+    """As in a larger image, whose added pixels no tap reads and which is then cropped."""
     given = scene(10, seed=8, beyond=6)
     identity = torch.eye(2, 3, dtype=torch.float64).expand(10, 2, 3)
     wide = torch.nn.functional.pad(given.images, (20, 20, 20, 20))
@@ -134,7 +134,7 @@ def test_the_whole_box_is_painted_with_the_border_value():
     assert torch.equal(result, expected)
 
 
-def test_transparent_shows_what_is_below():
+def test_a_transparent_border_shows_what_is_below():
     image = noise(1, 2, 8, 9)
     shift = torch.tensor([[[1.0, 0, 1.5], [0, 1, 0]]], dtype=torch.float64)
     result = wk.transform_patches(image, [[2, 3, 6, 7]], shift, None, border="transparent")
@@ -161,7 +161,7 @@ def test_a_fractional_box_by_hand(edge):
     result = wk.transform_patches(
         image, [[1.25, 0, 3.75, 1]], shift, None, border_value=100.0, edge=edge
     )
-    # centres 1.5, 2.5 and 3.5 lie in the box; the outer pixels are covered to three quarters
+    # centres 1.5, 2.5 and 3.5 are in the box; 3/4 of each outer pixel is covered
     first, second, third = 100.0, 2.0, 4.0
     if edge == "soft":
         first = 0.25 * 2 + 0.75 * 100
@@ -176,7 +176,7 @@ def test_soft_edges_of_integer_boxes_are_hard():
 
 
 def test_soft_edges_are_continuous_in_the_box():
-    """Also where an edge crosses a pixel's side or centre: a step of 1e-6 changes little."""
+    """Also where an edge crosses a pixel's side or centre; a step of 1e-6 changes little."""
     image, turn = noise(1, 1, 12, 12), torch.tensor([[[0.9, 0.3, 0.2], [-0.3, 0.9, 1.0]]]).double()
 
     def run(x1, edge):
@@ -203,7 +203,7 @@ def test_a_mask_of_another_size_is_stretched_over_the_box_and_moves_with_it():
     assert torch.equal(result, expected)
 
 
-def test_one_mask_serves_all_and_ones_change_nothing_under_the_identity():
+def test_one_mask_for_all_objects_and_a_mask_of_ones_under_the_identity():
     given = scene(6, seed=13)
     still = given._replace(theta=torch.eye(2, 3, dtype=torch.float64).expand(6, 2, 3))
     result = transform(still, mask=noise(1, 4, 4), overlap="sequential")
@@ -211,7 +211,7 @@ def test_one_mask_serves_all_and_ones_change_nothing_under_the_identity():
 
 
 @pytest.mark.parametrize("overlap", OVERLAPS)
-def test_order_of_images_and_images_without_objects(overlap):
+def test_objects_in_any_order_of_images_and_images_without_objects(overlap):
     given = scene(10, batch=5, seed=14)
     given = given._replace(index=torch.tensor([3, 1, 3, 0, 1, 3, 0, 0, 3, 1]))
     result = transform(given, overlap=overlap)
@@ -261,13 +261,13 @@ def test_types_round_as_the_loop_over_warp_affine_does(overlap, dtype):
         expected[b, :, y1:y2, x1:x2] = wk.warp_affine(source[b, :, y1:y2, x1:x2], matrices[i])
     result = wk.transform_patches(images, given.boxes, matrices, given.index, overlap=overlap)
     assert result.dtype == dtype
-    # 1/2 may round either way: the loop's coordinates differ in the last bit
+    # 1/2 may round either way, since the loop's coordinates differ in the last bit
     difference = (result.double() - expected.double()).abs()
     assert difference.max() <= (1 if not dtype.is_floating_point else TOLERANCE["float16"])
     assert (difference > 0).double().mean() < 0.01
 
 
-def test_layouts_and_devices_of_memory():
+def test_memory_layouts_and_flat_thetas_give_the_same_bits():
     given = scene(7, seed=16)
     expected = transform(given)
     last = given._replace(images=given.images.to(memory_format=torch.channels_last))
@@ -292,7 +292,7 @@ def test_bad_matrices_paint_the_border_value_and_give_no_gradient():
     assert images.grad.isfinite().all()
 
 
-def test_runs_are_repeatable_bit_by_bit():
+def test_results_have_the_same_bits_at_every_run():
     given = scene(60, seed=17)
     given = Scene(*(t.float() if t.is_floating_point() else t for t in given))
     for options in ({}, {"opacity": 0.5}, {"overlap": "sequential"}):

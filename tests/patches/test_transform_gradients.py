@@ -21,7 +21,7 @@ TURNS = torch.tensor(
 
 @pytest.mark.parametrize(
     ("overlap", "edge", "space"),
-    [  # every pair
+    [  # every pair of edge and overlap
         ("last", "hard", "theta"),
         ("last", "soft", "pixel"),
         ("sequential", "hard", "pixel"),
@@ -35,7 +35,7 @@ def test_gradients_to_images_boxes_and_matrices(overlap, edge, space):
         )
 
     inputs = [t.clone().requires_grad_() for t in (noise(1, 1, 6, 6), BOXES, TURNS)]
-    entry_by_entry = overlap == "sequential" and edge == "soft"  # the most that happens to a pixel
+    entry_by_entry = overlap == "sequential" and edge == "soft"  # the most complicated case
     assert gradcheck(run, inputs, check_forward_ad=True, fast_mode=not entry_by_entry)
     assert gradgradcheck(run, inputs)
 
@@ -59,7 +59,7 @@ def test_gradients_to_masks_opacity_and_border_value(overlap, border):
 
     inputs = [noise(1, 1, 6, 6), BOXES, noise(2, 1, 3, 4, seed=1), noise(2, seed=2)]
     inputs = [t.clone().requires_grad_() for t in inputs]
-    image = inputs[0].detach()  # entry by entry it is checked without a mask, above
+    image = inputs[0].detach()  # checked entry by entry without a mask above
     assert gradcheck(lambda *i: run(*i, None), inputs, check_forward_ad=True, fast_mode=True)
     assert gradcheck(lambda *i: run(image, *i, None), inputs[1:], fast_mode=border != "constant")
     assert gradgradcheck(lambda *i: run(*i, None), inputs)
@@ -67,11 +67,11 @@ def test_gradients_to_masks_opacity_and_border_value(overlap, border):
     assert gradcheck(lambda *i: run(image, BOXES, None, *i), [inputs[3], value])
 
 
-def test_the_compiled_kernel_does_what_the_plain_path_does(monkeypatch):
+def test_the_compiled_kernel_agrees_with_plain_torch(monkeypatch):
     given = scene(30, seed=18, beyond=3)
     theta = given.theta.clone()
     theta[3] = torch.nan
-    theta[4, :, 2] = 9.0  # looks beyond the box
+    theta[4, :, 2] = 9.0  # reads beyond the box
     given = given._replace(theta=theta)
     value = noise(30, 2, seed=19)
 
@@ -89,7 +89,7 @@ def test_the_compiled_kernel_does_what_the_plain_path_does(monkeypatch):
 @pytest.mark.parametrize(
     "needed", [(True, False, False), (False, True, False), (False, False, True)]
 )
-def test_the_compiled_kernel_gives_each_gradient_alone(needed):
+def test_the_compiled_kernel_can_compute_each_gradient_alone(needed):
     inputs = [noise(1, 1, 6, 6), TURNS, noise(2, 1, seed=3)]
     inputs = [t.clone().requires_grad_(want) for t, want in zip(inputs, needed, strict=True)]
 
@@ -101,7 +101,7 @@ def test_the_compiled_kernel_gives_each_gradient_alone(needed):
 
 
 def test_a_soft_edge_gives_the_box_a_gradient_of_its_own():
-    """A flat box on another flat ground: only the edges tell where the box is."""
+    """A uniform box on a uniform background: only the edges show where the box is."""
     image = torch.zeros(1, 8, 8, dtype=torch.float64)
     box = torch.tensor([[1.3, 2.2, 5.6, 6.4]], dtype=torch.float64, requires_grad=True)
     away = torch.tensor([[[1.0, 0.0, 99.0], [0.0, 1.0, 0.0]]])

@@ -42,7 +42,7 @@ def matrices(count: int = 3, seed: int = 3) -> torch.Tensor:
     return torch.eye(2, 3, dtype=torch.float64) + change
 
 
-def test_a_quarter_turn_is_a_slice_turned():
+def test_a_box_rotated_by_90_degrees_gives_a_rotated_slice():
     image = noise(3, 8, 9)
     crop = wk.crop_patches(image, [[5, 3, 4, 2, 90]], None, (2, 4))
     assert torch.equal(crop[0], image[:, 1:5, 4:6].flip(1).mT)
@@ -67,10 +67,9 @@ def test_crops_equal_the_definition(kind, dtype):
 
 @pytest.mark.parametrize("samples", [1, 2])
 def test_crops_equal_roi_align_rotated(samples):
-    """detectron2's and mmcv's, away from the image's edge, where theirs clamps and drops.
+    """As in detectron2 and mmcv, away from the image's edge, where they clamp and drop samples.
 
-    Of several samples a bin, theirs are as many as are asked for: those of a crop `samples` times
-    as large.
+    With several samples per bin, they take the samples of a crop that is `samples` times as large.
     """
     image = noise(3, 30, 34)
     boxes = torch.tensor([[15.2, 14.1, 12.0, 7.5, 25.0], [17.0, 15.0, 3.0, 14.0, -160.0]]).double()
@@ -82,7 +81,7 @@ def test_crops_equal_roi_align_rotated(samples):
 
 
 def test_roi_align_rotated_differs_at_the_images_edge():
-    """Their samples up to a pixel outside are held at the edge; here the border counts."""
+    """They clamp samples up to one pixel outside to the edge; here the border applies."""
     image, box = torch.ones(1, 8, 8), torch.tensor([[4.0, 0.2, 4.0, 1.0, 0.0]])
     theirs = naive_turned.roi_align_rotated(image.numpy(), box[0].numpy(), (1, 4), 1)
     assert (theirs == 1).all()
@@ -109,7 +108,7 @@ def test_transforms_equal_the_definition(kind, masked, dtype):
 
 @pytest.mark.parametrize("overlap", ["last", "sequential"])
 def test_kernels_equal_plain_torch(overlap):
-    """Forward mode leaves kernels out."""
+    """Forward mode does not use kernels."""
     images, moves = noise(2, 2, 16, 22), matrices()
     for boxes in BOXES.values():
 
@@ -122,7 +121,7 @@ def test_kernels_equal_plain_torch(overlap):
 
 @pytest.mark.parametrize("border", BORDERS)
 @pytest.mark.parametrize("interpolation", ["nearest", "bilinear", "bicubic", "lanczos4"])
-def test_angle_0_is_the_upright_box(border, interpolation):
+def test_a_box_with_angle_0_equals_the_upright_box(border, interpolation):
     images = noise(2, 3, 20, 24, dtype=torch.float32)
     upright = torch.tensor([[3.0, 4, 12, 17], [10, 5, 20.5, 12.25], [-5, -3, 12, 10]])
     sides = upright[:, 2:] - upright[:, :2]
@@ -158,8 +157,8 @@ def test_the_identity_changes_nothing(kind, border):
 
 
 @pytest.mark.parametrize("border", ["replicate", "reflect", "reflect_101", "wrap"])
-def test_borders_fold_the_place_in_own_pixels(border):
-    """A ramp along the box's own axis, moved along it: what comes in is the folded ramp."""
+def test_borders_apply_along_the_boxs_own_axes(border):
+    """A ramp is moved along the box's own axis; the border continues it by folding."""
     y, x = torch.meshgrid(torch.arange(40.0).double(), torch.arange(40.0).double(), indexing="ij")
     cos, sin = math.cos(math.radians(30)), math.sin(math.radians(30))
     own = cos * (x - 19.5) - sin * (y - 19.5) + 9.5  # own pixel of a box of 20 x 10
@@ -222,7 +221,7 @@ def test_vmap_over_boxes(kind):
 @pytest.mark.parametrize("border", ["replicate", "reflect", "wrap"])
 @pytest.mark.parametrize("angle", [0.0, 20.0])
 def test_gradients_under_borders_that_fold(border, angle):
-    """Also at angle 0, whose values are the upright box's."""
+    """Also at angle 0, where the values are those of the upright box."""
     images = noise(1, 1, 6, 7).requires_grad_()
     boxes = torch.tensor([[3.3, 2.9, 4.1, 3.2, angle]], dtype=torch.float64).requires_grad_()
     moves = matrices(1).requires_grad_()
@@ -233,7 +232,7 @@ def test_gradients_under_borders_that_fold(border, angle):
     if angle:
         assert gradcheck(run, (images, boxes, moves), check_forward_ad=True)
         return
-    still = boxes.detach()  # the value jumps there, by what half a pixel at an edge makes
+    still = boxes.detach()  # the value jumps there, by half a pixel at an edge
     assert gradcheck(lambda images, moves: run(images, still, moves), (images, moves))
     (grad,) = torch.autograd.grad(run(images, boxes, moves).square().sum(), boxes)
     assert grad.isfinite().all()
@@ -241,7 +240,7 @@ def test_gradients_under_borders_that_fold(border, angle):
 
 
 @pytest.mark.parametrize("kind", BOXES)
-def test_box_to_matrix(kind):
+def test_box_to_matrix_maps_corners_to_rotated_boxes(kind):
     boxes = BOXES[kind]
     found = wk.box_to_matrix(boxes, (5, 7), translation=(0.5, -2.0))
     ends = torch.tensor([[-0.5, -0.5], [6.5, -0.5], [6.5, 4.5], [-0.5, 4.5]]).double()
@@ -269,7 +268,7 @@ def test_box_to_matrix_adds_angles_and_refuses_them_for_corners():
 
 @pytest.mark.parametrize("e", [0.1, 1e-3, 1e-6])
 def test_gradients_stay_tame_where_a_quad_nearly_folds(e):
-    """The middle of a square moves by at most half of what a corner moves: a place on a ramp."""
+    """On a ramp, the middle of a square moves by at most half as much as a corner."""
     ramp = torch.arange(40.0).double().expand(1, 40, 40)
     corners = torch.tensor([[10.0, 10], [30, 10], [30, 30], [10, 30]]).double()
     sunk = corners.clone()
@@ -286,7 +285,7 @@ def test_gradients_stay_tame_where_a_quad_nearly_folds(e):
 
 
 @pytest.mark.parametrize("name", ["XYWHR", "CXCYWHR", "XYXYXYXY"])
-def test_torchvisions_rotated_boxes_are_taken(name):
+def test_torchvisions_rotated_boxes_are_accepted(name):
     form = tv_tensors.BoundingBoxFormat
     if not hasattr(form, name):
         pytest.skip("this torchvision has no rotated boxes")
@@ -346,13 +345,13 @@ def test_errors_name_the_box(boxes, message):
             call()
 
 
-def test_soft_edges_are_upright_boxes():
+def test_soft_edges_are_only_for_upright_boxes():
     text = "transform_patches: `edge` must be 'hard' for rotated boxes and four corners, got"
     with pytest.raises(ValueError, match=re.escape(text)):
         wk.transform_patches(noise(2, 3, 16, 22), TURNED, matrices(), INDEX, edge="soft")
 
 
-def test_no_boxes():
+def test_no_rotated_boxes_give_empty_results():
     images = noise(2, 3, 6, 6)
     for none in (torch.zeros(0, 5), torch.zeros(0, 4, 2)):
         assert wk.crop_patches(images, none, [], (2, 5)).shape == (0, 3, 2, 5)
