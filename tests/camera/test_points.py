@@ -285,7 +285,7 @@ def test_a_point_without_a_solution_has_no_gradient_and_does_not_affect_others()
     assert torch.equal(alone.grad[0], points.grad[0])  # pyright: ignore
 
 
-def test_the_solver_works_under_vmap_and_compile():
+def test_the_solver_works_under_vmap_and_compile(monkeypatch):
     points, focal, k, *_ = inputs(8)
     whole = camera.undistort_points(points, matrix(focal), k)[0]
 
@@ -304,6 +304,8 @@ def test_the_solver_works_under_vmap_and_compile():
     torch.testing.assert_close(
         compiled(points), camera.distort_points(points, matrix(focal), k), rtol=0, atol=0
     )
+    # all steps are the same operations, of which Dynamo traces 20 in 13 s; these points take 5
+    monkeypatch.setattr("warpkit.camera.solver.TRACED_STEPS", 6)
     compiled = torch.compile(solve_one, fullgraph=True, backend="eager")
     torch.testing.assert_close(compiled(points), whole, rtol=0, atol=1e-12)
 

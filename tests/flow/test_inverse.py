@@ -158,7 +158,7 @@ def test_errors():
         flow.transform_points(torch.zeros(2, 4, 2), torch.zeros(3, 4, 5, 2))
 
 
-def test_inverses_and_plates_compile_and_export():
+def test_inverses_and_plates_compile_and_export(monkeypatch):
     class Module(torch.nn.Module):
         def forward(self, field, points):
             plate = flow.thin_plate_spline(points + 0.2, points, (8, 9), smoothing=0.1)
@@ -173,6 +173,8 @@ def test_inverses_and_plates_compile_and_export():
     truth = Module()(*inputs)
     compiled = torch.compile(Module(), fullgraph=True, backend="aot_eager")
     assert (compiled(*inputs) - truth).abs().max() < SOLVED
+    # all steps are the same operations, of which torch exports 20 in 10 s; this field takes 8
+    monkeypatch.setattr("warpkit.flow.inverse.BLIND_STEPS", 8)
     program = torch.export.export(Inverse(), inputs[:1]).module()
     assert (program(inputs[0]) - Inverse()(inputs[0])).abs().max() < SOLVED
 

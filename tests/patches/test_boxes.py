@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 
 import pytest
 import torch
@@ -12,6 +11,7 @@ from torchvision import tv_tensors
 from torchvision.transforms import v2
 
 import warpkit as wk
+from tests.support.forks import python
 from tests.support.inputs import noise
 
 IMAGE = noise(3, 20, 30)
@@ -90,4 +90,4 @@ def test_torchvision_is_not_loaded_for_plain_boxes():
         "wk.crop_patches(torch.ones(1, 8, 8), [[1.0, 2.0, 5.0, 6.0]], None, size=(2, 2))\n"
         "assert 'torchvision' not in sys.modules"
     )
-    subprocess.run([sys.executable, "-c", code], check=True)
+    subprocess.run([*python(), "-c", code], check=True)

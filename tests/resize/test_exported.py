@@ -1,4 +1,7 @@
-"""8-bit resizes exported to ONNX: Pillow's, torch's and OpenCV's pixels in onnxruntime."""
+"""8-bit resizes exported to ONNX: Pillow's, torch's and OpenCV's pixels in onnxruntime.
+
+Of one height and width: tests/cli/test_export_resize exports Pillow's for any.
+"""
 
 from __future__ import annotations
 
@@ -200,13 +203,6 @@ def test_every_resize_of_bytes_is_a_small_graph_in_float32():
             assert not row["float64"], row
     for arithmetic in ("pillow", "torchvision", "opencv5"):
         assert {name for kind, name in counted if kind == arithmetic} == {*filters_of(arithmetic)}
-
-
-def test_height_and_width_may_be_any_for_pillow():
-    """Which pass comes first is chosen in the graph, and a picture of the size itself stays."""
-    calls = [{"arithmetic": "pillow", "interpolation": "bilinear", "size": (24, 31)}]
-    others = (bytes_of(1, 3, 90, 40), bytes_of(3, 3, 24, 31), bytes_of(1, 3, 5, 300, ends=True))
-    run_in_onnxruntime(Resizes(*calls), bytes_of(2, 3, 48, 63), *others, sides=True)
 
 
 def test_other_resizes_say_that_they_need_one_size():
