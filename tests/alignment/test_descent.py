@@ -64,7 +64,7 @@ def test_kernels_and_torch_run_the_same_levels(size, dtype):
     limit = TOLERANCE["align sums float64" if dtype == torch.float64 else "align sums float32"]
     with torch.no_grad():
         assert backends.select_levels(image) is not None
-        whole = pyramid._weighed(image, weights)
+        whole = pyramid._with_weights(image, weights)
         smooth, *lines = pyramid._with_slopes(image)
     assert torch.equal(whole[:, -1:], weights)
     assert torch.equal(whole[:, :-1], smooth)

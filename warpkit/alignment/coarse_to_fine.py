@@ -14,7 +14,7 @@ from warpkit.alignment import pyramid, search, solver
 from warpkit.alignment.equations import Level, equations
 from warpkit.alignment.models import model_named
 from warpkit.alignment.pyramid import Pyramid
-from warpkit.alignment.solver import Refined, of_pairs
+from warpkit.alignment.solver import Refined, where_pairs
 
 COARSE_TOLERANCE = 0.05
 """Corner motion, in pixels of the level, below which the next finer level takes over."""
@@ -98,13 +98,13 @@ class Found(NamedTuple):
 
     def where(self, taken: Tensor, other: Found) -> Found:
         """These results, with the pairs where `taken` (N,) is true replaced by those of `other`."""
-        return Found(*(of_pairs(taken, new, old) for new, old in zip(other, self, strict=True)))
+        return Found(*(where_pairs(taken, new, old) for new, old in zip(other, self, strict=True)))
 
 
 def from_starts(pyr: Pyramid, to_source: Tensor, options: Options) -> Found:
     """Align from to_source (N, 3, 3), down the whole pyramid."""
     numbers = range(len(pyr.levels) - 1, -1, -1)
-    return _ended(pyr, _descend(pyr, to_source, options, numbers), options)
+    return _refined_to_solution(pyr, _descend(pyr, to_source, options, numbers), options)
 
 
 def from_identity(pyr: Pyramid, options: Options) -> Found:
@@ -145,14 +145,14 @@ def from_search(pyr: Pyramid, options: Options, *, far: bool = True) -> Found:
         matrices, best = found.to_source[places], found.take(places[:, 0])
     if best is None:
         last = _descend(pyr, matrices[:, 0], options, range(max(number - 1, 0), -1, -1))
-        return _ended(pyr, last, options)
+        return _refined_to_solution(pyr, last, options)
     best = best._replace(steps=steps)
     index = best.hopeful.nonzero()[:, 0]
     if len(index):
         numbers = range(max(number - 1, 0), -1, -1)
         some = _descend(pyr.take(index), best.to_source[index], options, numbers, begun=True)
         best = best.put(index, some._replace(steps=some.steps + best.steps[index]))
-    return _ended(pyr, best, options)
+    return _refined_to_solution(pyr, best, options)
 
 
 def _searched_level(pyr: Pyramid) -> int:
@@ -218,7 +218,7 @@ def _descend(
 
 def _judged(bad: Tensor, refined: Refined, level: Level, agrees: Tensor) -> Found:
     """Decide on the results of a level; bad and agrees (N,), bool: images, slopes."""
-    share = refined.overlap / _smaller(level).clamp(min=1)
+    share = refined.overlap / _smaller_weight(level).clamp(min=1)
     good = agrees & (share > LEAST_OVERLAP) & (refined.score > LEAST_SCORE) & ~bad
     quality = (refined.score + refined.agreement) * (2 * share).clamp(0, 1).sqrt()
     return Found(
@@ -234,7 +234,7 @@ def _judged(bad: Tensor, refined: Refined, level: Level, agrees: Tensor) -> Foun
     )
 
 
-def _ended(pyr: Pyramid, found: Found, options: Options) -> Found:
+def _refined_to_solution(pyr: Pyramid, found: Found, options: Options) -> Found:
     """Refine the results of the finest level to the solution that defines the gradient.
 
     First with robust weights until these converge. Then without smoothing, if the unsmoothed images
@@ -280,7 +280,7 @@ def _adjusted(refined: Refined, level: Level, count: int) -> Tensor:
     return (1 - share * values / left.clamp(min=1e-9)).clamp(min=0).sqrt()
 
 
-def _smaller(level: Level) -> Tensor:
+def _smaller_weight(level: Level) -> Tensor:
     """The weight (N,) of the smaller image of each pair."""
     weights = level.weight.sum((1, 2, 3)), level.moving[:, -1].sum((1, 2))
     return torch.minimum(*weights).double()

@@ -29,7 +29,7 @@ class Answer(NamedTuple):
     """(N, C), the same."""
 
 
-class Ended(NamedTuple):
+class EndState(NamedTuple):
     """The end state of the pairs, without gradients."""
 
     masks: tuple[Tensor | None, Tensor | None]
@@ -47,7 +47,7 @@ class Implicit(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, moving: Tensor, fixed: Tensor, ended: Ended, *answer: Tensor
+        ctx: Any, moving: Tensor, fixed: Tensor, ended: EndState, *answer: Tensor
     ) -> tuple[Tensor, ...]:
         """Returns `answer`, an Answer's tensors; moving (N, C, H, W), fixed (N, C, h, w)."""
         ctx.save_for_backward(moving, fixed, answer[0])
@@ -83,7 +83,7 @@ class FirstOrder(torch.autograd.Function):
 def _to_images(ctx: Any, grads: Answer) -> list[Tensor]:
     """The gradients to both images from those of the answer."""
     moving, fixed, matrix = ctx.saved_tensors
-    ended: Ended = ctx.ended
+    ended: EndState = ctx.ended
     results = [torch.zeros_like(moving), torch.zeros_like(fixed)]
     whole = Pairs(moving, fixed, *ended.masks)
     for sharp in (False, True):
@@ -99,7 +99,7 @@ def _to_images(ctx: Any, grads: Answer) -> list[Tensor]:
 
 
 def _backward(
-    pairs: Pairs, matrix: Tensor, grads: Answer, ended: Ended, stage: str
+    pairs: Pairs, matrix: Tensor, grads: Answer, ended: EndState, stage: str
 ) -> tuple[Tensor, ...]:
     """The gradients to both images of pairs that all ended at one stage; matrix (N, 3, 3)."""
     model = model_named(ended.model, matrix.device)

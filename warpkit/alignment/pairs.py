@@ -10,7 +10,7 @@ from torch import Tensor
 from warpkit.alignment import arguments, coarse_to_fine, pyramid
 from warpkit.alignment.arguments import Arguments
 from warpkit.alignment.coarse_to_fine import Found
-from warpkit.alignment.implicit import Ended, Implicit, normalised
+from warpkit.alignment.implicit import EndState, Implicit, normalised
 from warpkit.core.sharding import batched
 from warpkit.core.tracing import wants_gradient
 from warpkit.types import AlignmentLoss, AlignmentModel, MatrixLike
@@ -143,7 +143,7 @@ def _aligned(moving: Tensor, fixed: Tensor, *given: Any) -> Alignment:
     answer = (matrix, found.gain, found.bias)
     if wants_gradient(pairs.moving, pairs.fixed):
         masks = (pairs.moving_mask, pairs.fixed_mask)
-        ended = Ended(masks, converged, found.sharp, options.model, options.loss)
+        ended = EndState(masks, converged, found.sharp, options.model, options.loss)
         answer = Implicit.apply(pairs.moving, pairs.fixed, ended, *answer)
     matrix, gain, bias = answer
     if options.model != "perspective":

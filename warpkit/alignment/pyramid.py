@@ -107,8 +107,8 @@ def most_levels(*sizes: tuple[int, int], smallest: int = COARSEST) -> int:
 
 def build(pairs: Pairs, loss: str, count: int) -> Pyramid:
     """The pyramid of `count` levels."""
-    fixed, fixed_mask, fixed_units, fixed_bad = _standard(pairs.fixed, pairs.fixed_mask)
-    moving, moving_mask, units, moving_bad = _standard(pairs.moving, pairs.moving_mask)
+    fixed, fixed_mask, fixed_units, fixed_bad = _statistics(pairs.fixed, pairs.fixed_mask)
+    moving, moving_mask, units, moving_bad = _statistics(pairs.moving, pairs.moving_mask)
     if loss == "ssd":
         units = fixed_units
     fixed, moving = (
@@ -127,7 +127,7 @@ def build(pairs: Pairs, loss: str, count: int) -> Pyramid:
             )
         weights = _level_weights(moving, moving_mask)
         weight = _level_weights(fixed, fixed_mask).contiguous()
-        levels.append(Level(_weighed(moving, weights), *_with_slopes(fixed), weight))
+        levels.append(Level(_with_weights(moving, weights), *_with_slopes(fixed), weight))
     lines = (line.flatten(1).double() for line in (*fixed_units, *units))
     return Pyramid(levels, fixed_bad | moving_bad, *whole, Units(*lines))
 
@@ -153,7 +153,7 @@ def _gaussian() -> list[float]:
     return [weight / total for weight in weights]
 
 
-def _weighed(image: Tensor, weights: Tensor) -> Tensor:
+def _with_weights(image: Tensor, weights: Tensor) -> Tensor:
     """Images (N, C, H, W), smoothed, with weights (N, 1, H, W) as their last channel."""
     fast = select_levels(image)
     if fast is None:
@@ -210,7 +210,7 @@ def _standardised(image: Tensor, mask: Tensor | None, mean: Tensor, deviation: T
     return found if mask is None else torch.where(mask > 0, found, 0.0)
 
 
-def _standard(
+def _statistics(
     image: Tensor, mask: Tensor | None
 ) -> tuple[Tensor, Tensor | None, tuple[Tensor, Tensor], Tensor]:
     """Image (N, C, H, W) without NaN, its mask, its mean and deviation, and which are bad (N,).

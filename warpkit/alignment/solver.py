@@ -164,12 +164,12 @@ def _judged(state: _State, found: Equations, accepted: Tensor) -> _State:
     pairs = zip(found, state.found, strict=True)
     lower, higher = (state.damping / 10).clamp(min=LEAST_DAMPING), state.damping * 10
     return state._replace(
-        to_source=of_pairs(accepted, state.trial, state.to_source),
-        found=Equations(*(of_pairs(accepted, new, old) for new, old in pairs)),
-        damping=of_pairs(accepted, lower, higher),
+        to_source=where_pairs(accepted, state.trial, state.to_source),
+        found=Equations(*(where_pairs(accepted, new, old) for new, old in pairs)),
+        damping=where_pairs(accepted, lower, higher),
     )
 
 
-def of_pairs(taken: Tensor, new: Tensor, old: Tensor) -> Tensor:
+def where_pairs(taken: Tensor, new: Tensor, old: Tensor) -> Tensor:
     """`new` where taken (M,) is true, otherwise `old`; both (M, ...)."""
     return torch.where(taken.reshape(-1, *(1,) * (new.ndim - 1)), new, old)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from warpkit import warp
-from warpkit.camera.spheres import seen
+from warpkit.camera.spheres import rendered
 from warpkit.camera.views import as_view
 from warpkit.core import checks
 from warpkit.core.numbers import check_count
@@ -63,7 +63,9 @@ def to_cube(
     checks.check_labels(name, "antialias", antialias, sphere.dtype, "False", antialias is False)
     turns = torch.tensor(FACES, dtype=torch.float64, device=sphere.device)
     view = as_view(name, (height, width), sphere.device, 90.0, None, turns, None, "brown")
-    return seen(name, sphere[..., None, :, :, :], (height, width), view, antialias, interpolation)
+    return rendered(
+        name, sphere[..., None, :, :, :], (height, width), view, antialias, interpolation
+    )
 
 
 @batched(cube=4)

@@ -108,7 +108,7 @@ def from_sphere(
     view = as_view(name, (height, width), sphere.device, *numbers, model)
     warn_of_lost_gradients(name, sphere, interpolation, **dict(zip(CORES, numbers, strict=True)))
     checks.broadcast_batch(name, sphere=sphere.shape[:-3], **{_named(*numbers): view.batch})
-    return seen(name, sphere, (height, width), view, antialias, interpolation)
+    return rendered(name, sphere, (height, width), view, antialias, interpolation)
 
 
 def _named(*numbers: Any) -> str:
@@ -156,7 +156,7 @@ def to_sphere(
     return warp.remap_by(name, view, points, rule, border_value, None, "auto", **options)
 
 
-def seen(
+def rendered(
     name: str,
     sphere: Tensor,
     size: tuple[int, int],

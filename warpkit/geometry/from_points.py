@@ -116,7 +116,7 @@ def perspective_from_points(
     if not is_readable(several):
         whole = torch.where(several[..., None, None], torch.nan, whole)
     elif bool(several.any()):
-        whole = _carry_lines(name, src, dst, whole, src_lines, several)
+        whole = _with_collinear(name, src, dst, whole, src_lines, several)
     return as_result(quads.normalised(whole, quads.origin_is_far(whole, src, dtype)), dtype)
 
 
@@ -133,7 +133,7 @@ def _fitted(name: str, src: Tensor, dst: Tensor, weights: Tensor, dtype: torch.d
     return quads.normalised(whole, quads.origin_is_far(whole, src, dtype))
 
 
-def _carry_lines(
+def _with_collinear(
     name: str, src: Tensor, dst: Tensor, whole: Tensor, src_lines: Tensor, several: Tensor
 ) -> Tensor:
     """`whole` (..., 3, 3), but where `several` (...) is true, one of the matrices that fit.
@@ -144,7 +144,7 @@ def _carry_lines(
     wanted = "four points of which no three are on a line, unless those of `dst` are too"
     checks.check_values(name, "src", flat, wanted)
     src, dst = (p.expand(*several.shape, 4, 2)[several] for p in (src, dst))
-    found, carried = quads.carry_somehow(src, dst)
+    found, carried = quads.closest_to_affine(src, dst)
     none = torch.zeros_like(several).masked_scatter(several, ~carried) & bent
     checks.check_values(name, "src", none, wanted)
     return whole.masked_scatter(several[..., None, None], found)

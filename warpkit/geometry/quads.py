@@ -26,7 +26,7 @@ def carry(src: Tensor, dst: Tensor) -> Tensor:
     return _moved(frame_to_dst @ adjugate(frame_to_src), src, dst)
 
 
-def carry_somehow(src: Tensor, dst: Tensor) -> tuple[Tensor, Tensor]:
+def closest_to_affine(src: Tensor, dst: Tensor) -> tuple[Tensor, Tensor]:
     """One of several matrices that map `src` to `dst`, and whether one was found, (...).
 
     It is the one whose w_i are closest to 1: an affine matrix if there is one. The points of `src`

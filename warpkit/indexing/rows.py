@@ -88,7 +88,7 @@ def write_between(table: Tensor, index: Tensor, values: Tensor) -> Tensor:
     )
     target, order = torch.sort(target, stable=True)
     weights = take(torch.stack((whole, part), -1).reshape(-1).to(table.dtype), 0, order)
-    share = shares(weights, target)
+    share = final_weights(weights, target)
     kept = 1 - add(length, target, share)
     written = take(values, 0, order // 2) * share[:, None]
     return table * kept[:, None] + add(length, target, written)
@@ -96,11 +96,11 @@ def write_between(table: Tensor, index: Tensor, values: Tensor) -> Tensor:
 
 def blend(table: Tensor, weights: Tensor, values: Tensor) -> Tensor:
     """`table` (n, B) with `values` (K, B) written in order to all rows, by `weights` (K, n)."""
-    share = shares(weights)
+    share = final_weights(weights)
     return table * (1 - share.sum(0))[:, None] + share.mT @ values
 
 
-def shares(weights: Tensor, rows: Tensor | None = None) -> Tensor:
+def final_weights(weights: Tensor, rows: Tensor | None = None) -> Tensor:
     """The final weight of each v in K writes x <- (1 - w) x + w v, done in order.
 
     weights (K, ...), one column for each x; or (K,), with the sorted rows that the writes go to. A
@@ -112,15 +112,15 @@ def shares(weights: Tensor, rows: Tensor | None = None) -> Tensor:
     later = 1 - weights
     step, count = 1, weights.shape[0]
     while step < count:
-        following = _following(later, rows, step)
+        following = _later_products(later, rows, step)
         later = torch.cat((later[:-step] * following, later[-step:]))
         step *= 2
     if count < 2:
         return weights
-    return weights * torch.cat((_following(later, rows, 1), torch.ones_like(later[:1])))
+    return weights * torch.cat((_later_products(later, rows, 1), torch.ones_like(later[:1])))
 
 
-def _following(later: Tensor, rows: Tensor | None, step: int) -> Tensor:
+def _later_products(later: Tensor, rows: Tensor | None, step: int) -> Tensor:
     """The products of the writes `step` later; 1 if these go to another row.
 
     later (N, K); rows (N,), int64.

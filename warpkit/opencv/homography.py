@@ -133,8 +133,8 @@ def _fitted(name: str, src: Tensor, dst: Tensor) -> Tensor:
             p.expand(*batch, *p.shape[-2:]).reshape(prod(batch), *p.shape[-2:]) for p in (src, dst)
         ]
         found = fast.homography(entries.reshape(prod(batch), 8), *pairs, STEPS)
-        return _scaled(_whole(found.view(entries.shape), into, out_of), *pixels)
-    rest, slopes = _left(entries, src, dst)
+        return _scaled(_between_pixels(found.view(entries.shape), into, out_of), *pixels)
+    rest, slopes = _residuals(entries, src, dst)
     error = rest.square().sum(-1)
     damping = torch.full_like(error, 1e-3)
     unit = torch.eye(8, dtype=src.dtype, device=src.device)
@@ -144,7 +144,7 @@ def _fitted(name: str, src: Tensor, dst: Tensor) -> Tensor:
         damped = square + damping[..., None, None] * unit * square
         step, singular = torch.linalg.solve_ex(damped, down)
         tried = entries - step
-        left, steeper = _left(tried, src, dst)
+        left, steeper = _residuals(tried, src, dst)
         better = (left.square().sum(-1) <= error) & (singular == 0)
         entries = torch.where(better[..., None], tried, entries)
         rest = torch.where(better[..., None], left, rest)
@@ -153,7 +153,7 @@ def _fitted(name: str, src: Tensor, dst: Tensor) -> Tensor:
         damping = torch.where(better, damping * 0.1, damping * 10)
         if bool((step.abs().amax(-1) < 1e-14).all()):
             break
-    return _scaled(_whole(entries, into, out_of), *pixels)
+    return _scaled(_between_pixels(entries, into, out_of), *pixels)
 
 
 def _exact(name: str, src: Tensor, dst: Tensor) -> Tensor:
@@ -169,7 +169,7 @@ def _exact(name: str, src: Tensor, dst: Tensor) -> Tensor:
     entries = (matrix / matrix[..., 2:, 2:]).flatten(-2)[..., :8].detach()
     near = (entries.abs() < FAR).all(-1)  # false for NaN
     entries = torch.where(near[..., None], entries, 0.0)
-    rest, slopes = _left(entries, near_src, near_dst)
+    rest, slopes = _residuals(entries, near_src, near_dst)
     down = (slopes.mT @ rest[..., None])[..., 0]  # 0 at the optimum
     curved = _curvature(entries, near_src.detach(), rest.detach(), slopes.detach())
     # if pairs hardly agree, the cost may have a valley without a minimum: the gradient is then 0
@@ -179,7 +179,7 @@ def _exact(name: str, src: Tensor, dst: Tensor) -> Tensor:
     unit = torch.eye(8, dtype=curved.dtype, device=curved.device)
     curved = torch.where(sharp[..., None, None], curved, unit)
     change = torch.linalg.solve(curved, torch.where(sharp[..., None], down, 0.0))
-    return _scaled(_whole(entries - change, into, out_of), src, dst)
+    return _scaled(_between_pixels(entries - change, into, out_of), src, dst)
 
 
 def _near_one(src: Tensor, dst: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -197,7 +197,7 @@ def _near_one(src: Tensor, dst: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]
     return *near, torch.linalg.inv(back[0]), back[1]  # pyright: ignore
 
 
-def _whole(entries: Tensor, into: Tensor, out_of: Tensor) -> Tensor:
+def _between_pixels(entries: Tensor, into: Tensor, out_of: Tensor) -> Tensor:
     """The matrix between pixels, up to a factor, of entries (..., 8); into, out_of (..., 3, 3)."""
     nine = torch.cat((entries, torch.ones_like(entries[..., :1])), dim=-1)
     return out_of @ nine.unflatten(-1, (3, 3)) @ into
@@ -221,7 +221,7 @@ def _scaled(matrix: Tensor, src: Tensor, dst: Tensor) -> Tensor:
     return matrix / torch.where(divisor.abs() <= LEAST * norm, norm, divisor)
 
 
-def _left(entries: Tensor, src: Tensor, dst: Tensor) -> tuple[Tensor, Tensor]:
+def _residuals(entries: Tensor, src: Tensor, dst: Tensor) -> tuple[Tensor, Tensor]:
     """The residuals (..., 2 N) of pairs (..., N, 2) for entries (..., 8), and their slopes."""
     rows = torch.cat((src, torch.ones_like(src[..., :1])), dim=-1)
     a, b, c = (entries[..., None, i : i + 3] for i in (0, 3, 6))
@@ -238,7 +238,7 @@ def _left(entries: Tensor, src: Tensor, dst: Tensor) -> tuple[Tensor, Tensor]:
 def _curvature(entries: Tensor, src: Tensor, rest: Tensor, slopes: Tensor) -> Tensor:
     """The second derivatives (..., 8, 8) of half the sum of squares.
 
-    entries (..., 8), src (..., N, 2), rest (..., 2 N) and slopes (..., 2 N, 8), as of `_left`.
+    entries (..., 8), src (..., N, 2), rest (..., 2 N) and slopes (..., 2 N, 8), as of `_residuals`.
     """
     count = src.shape[-2]
     rows = torch.cat((src, torch.ones_like(src[..., :1])), dim=-1)

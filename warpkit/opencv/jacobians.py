@@ -104,11 +104,13 @@ def tilting(tx: float, ty: float) -> tuple[Tensor, Tensor]:
         about_y @ _of((0, 0, 0), (0, -sx, cx), (0, -cx, -sx)),
         _of((-sy, 0, -cy), (0, 0, 0), (cy, 0, -sy)) @ about_x,
     )
-    first, second = (_flat(turn, 1.0) @ slope + _flat(slope, 0.0) @ turn for slope in slopes)
+    first, second = (
+        _onto_sensor(turn, 1.0) @ slope + _onto_sensor(slope, 0.0) @ turn for slope in slopes
+    )
     return first, second
 
 
-def _flat(turn: Tensor, corner: float) -> Tensor:
+def _onto_sensor(turn: Tensor, corner: float) -> Tensor:
     """The projection onto a rotated sensor, (3, 3); with the corner 0, its derivative."""
     a, b, c = (float(turn[i, 2]) for i in (2, 0, 1))
     return _of((a, 0, -b), (0, a, -c), (0, 0, corner))

@@ -295,7 +295,7 @@ def getOptimalNewCameraMatrix(
     if not centred and (
         found := numbers_alone.optimal_matrix(cameraMatrix, distCoeffs, size, alpha, new)
     ):
-        return numbers_alone.given(values, found[0]), _within(_nearest(found[1]), new)
+        return numbers_alone.given(values, found[0]), _within(_rounded_rect(found[1]), new)
     device = cameras.common_device(*values)
     lens = cameras.as_lens(name, cameraMatrix, distCoeffs, device, "brown", BROWN)
     share = cameras.as_array(name, "alpha", alpha, device)
@@ -307,7 +307,7 @@ def getOptimalNewCameraMatrix(
         matrix, roi = _centred(lens, directions, new, share)
     else:
         matrix = optimal.between(optimal.rectangles(*directions.unbind(-1)), new, share)
-        roi = _nearest(_inner(project(matrix.detach(), directions.detach())))
+        roi = _rounded_rect(_inner(project(matrix.detach(), directions.detach())))
     return as_given(has_tensor(*values), matrix), _within(roi, new)
 
 
@@ -331,18 +331,18 @@ def _centred(
     middle = lens._replace(fx=lens.fx * s, fy=lens.fy * s, cx=cx, cy=cy)
     left, top, right, bottom = _inner(pixels.detach())
     by, x0, y0, cx, cy = (float(v.detach()) for v in (s, lens.cx, lens.cy, cx, cy))
-    corner = _whole(math.ceil, (left - x0) * by + cx, (top - y0) * by + cy)
-    sides = _whole(math.floor, (right - left) * by, (bottom - top) * by)
+    corner = _as_ints(math.ceil, (left - x0) * by + cx, (top - y0) * by + cy)
+    sides = _as_ints(math.floor, (right - left) * by, (bottom - top) * by)
     return own_view(middle), (*corner, *sides)
 
 
-def _nearest(sides: Sequence[float]) -> tuple[int, ...]:
+def _rounded_rect(sides: Sequence[float]) -> tuple[int, ...]:
     """cv::Rect (x, y, w, h) from Rect_<double>: all four numbers are rounded half to even."""
     left, top, right, bottom = sides
-    return _whole(round, left, top, right - left, bottom - top)
+    return _as_ints(round, left, top, right - left, bottom - top)
 
 
-def _whole(rounded: Callable[[float], int], *numbers: float) -> tuple[int, ...]:
+def _as_ints(rounded: Callable[[float], int], *numbers: float) -> tuple[int, ...]:
     """Pixels of a rectangle as C's int: numbers out of range become the lowest int."""
     return tuple(rounded(n) if abs(n) < 2**31 else -(2**31) for n in numbers)
 

@@ -69,7 +69,7 @@ def getAffineTransform(src: PointsLike, dst: PointsLike) -> Any:
         return numbers_alone.given((src, dst), matrix)
     name = "getAffineTransform"
     if not _is_readable((src, dst)):
-        return _call(name, geometry.affine_from_points, *_exactly(name, src, dst, 3))
+        return _call(name, geometry.affine_from_points, *_checked_points(name, src, dst, 3))
     device, src, dst = _pairs(name, src, dst, 3)
     found, solved = opencv_matrices.affine(_array(src, SINGLE), _array(dst, SINGLE))
 
@@ -106,7 +106,7 @@ def getPerspectiveTransform(
     if (matrix := numbers_alone.matrix_of_pairs(src, dst, 4)) is not None:
         return numbers_alone.given((src, dst), matrix)
     if not _is_readable((src, dst)):
-        return _call(name, geometry.perspective_from_points, *_exactly(name, src, dst, 4))
+        return _call(name, geometry.perspective_from_points, *_checked_points(name, src, dst, 4))
     device, src, dst = _pairs(name, src, dst, 4)
     found, solved = opencv_matrices.perspective(_array(src, SINGLE), _array(dst, SINGLE))
 
@@ -246,7 +246,7 @@ def _pairs(name: str, src: Any, dst: Any, n: int) -> tuple[torch.device | None, 
     return device, src, dst
 
 
-def _exactly(name: str, src: Any, dst: Any, n: int) -> tuple[Any, Any]:
+def _checked_points(name: str, src: Any, dst: Any, n: int) -> tuple[Any, Any]:
     """The points, checked to be `n`: warpkit's own functions take more, too."""
     for argument, points in (("src", src), ("dst", dst)):
         if isinstance(points, Tensor):

@@ -66,7 +66,7 @@ def call_of(
     return launch.prepare(image, mapping, fill, size, rule, not floats, None, fixed_map, second)
 
 
-def leave(
+def cache_warp(
     key: prepared.Key,
     src: np.ndarray,
     matrix: np.ndarray,
@@ -102,7 +102,7 @@ def leave(
     prepared.keep(key, again)
 
 
-def leave_maps(
+def cache_maps(
     key: prepared.Key,
     src: np.ndarray,
     first: np.ndarray,

@@ -93,7 +93,7 @@ def resize(
         chosen, antialias = "nearest", None  # a copy, whatever the interpolation
     result = resize_by(name, source, size, chosen, antialias, None, arithmetic, "auto", factors)
     if key is not None and not unchanged and arithmetic != "exact":
-        _leave(key, source, size, ResizeRule(chosen, bool(antialias), arithmetic), factors)
+        _cache(key, source, size, ResizeRule(chosen, bool(antialias), arithmetic), factors)
     return finish(src, dst, result)
 
 
@@ -106,7 +106,7 @@ def _key(src: Any, dsize: Any, dst: Any, *options: Any) -> prepared.Key:
     return prepared.key_of("cv2.resize", (src,), (dsize, *options))
 
 
-def _leave(
+def _cache(
     key: prepared.Key,
     image: Tensor,
     size: tuple[int, int],

@@ -122,7 +122,7 @@ def remap(
     if not interpolation & WARP_RELATIVE_MAP:
         found = numbers_alone.remapped(name, image, first, second, rule, value, background)
         if found is not None:
-            quick.leave_maps(key, src, map1, map2, rule, value)  # pyright: ignore
+            quick.cache_maps(key, src, map1, map2, rule, value)  # pyright: ignore
             return finish(src, dst, found)
     points = _points(first, second)
     if interpolation & WARP_RELATIVE_MAP:
@@ -156,7 +156,7 @@ def _warp(
     result = function(
         planes(src), matrix, size=size, inverse=inverse, background=background, **options
     )
-    quick.leave(key, src, M, size, flags, options)  # all arguments are valid
+    quick.cache_warp(key, src, M, size, flags, options)  # all arguments are valid
     return finish(src, dst, result)
 
 

@@ -16,7 +16,7 @@ from warpkit.core.tracing import is_readable
 from warpkit.engine.compositing import canvases
 from warpkit.engine.sampling import fill
 from warpkit.engine.sampling.frames import QUAD, kind_of_boxes
-from warpkit.engine.sampling.labels import as_bits, as_one, as_words, saturated
+from warpkit.engine.sampling.labels import as_bits, as_words, from_words, saturated
 from warpkit.engine.sampling.layout import restore_memory_format
 from warpkit.engine.sampling.reference import compute_dtype, convert
 from warpkit.engine.sampling.rules import SamplingRule
@@ -67,7 +67,7 @@ class Given:
     def converted(self, batch: Tensor) -> Tensor:
         """Values (N, C, h, w) of the computation, in the type of the given images."""
         dtype = self.given.dtype
-        return as_one(batch, dtype) if self.of_labels else convert(batch, dtype)
+        return from_words(batch, dtype) if self.of_labels else convert(batch, dtype)
 
     def painted(
         self, image_of: Tensor, paint: Callable[[canvases.Images, Tensor], canvases.Images]
@@ -303,7 +303,7 @@ def mask(function: str, value: Any, space: str | None, count: int, data: Given) 
     return value if value.dtype in (torch.bool, torch.uint8) else value.to(data.dtype)
 
 
-def bending(function: str, value: Any, count: int, data: Given) -> Tensor:
+def flows(function: str, value: Any, count: int, data: Given) -> Tensor:
     """Flows (N or 1, h, w, 2) of patches, float64."""
     device = data.given.device
     flow = checks.as_float(function, "flow", value, device, torch.float64)

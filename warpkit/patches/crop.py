@@ -130,7 +130,7 @@ def _mean(
     lengths = torch.stack([side.flatten(1).amax(1) for side in (foot.y, foot.x)], dim=1)
     counts = ((lengths * least_density(rule.interpolation)).floor() + 1).clamp(max=most_samples)
     counts = torch.where(shrunk.flatten(1).any(1, keepdim=True), counts, 1.0)
-    (y, keep_y), (x, keep_x) = (_within(counts[:, k], size[k]) for k in range(2))
+    (y, keep_y), (x, keep_x) = (_sample_positions(counts[:, k], size[k]) for k in range(2))
     rows = [line[..., None, None].unbind(1) for line in to_source.unbind(1)]
     points = torch.broadcast_tensors(*map_xy(rows, x[:, None, :], y[:, :, None]))
     values = sampled(torch.stack(points, dim=-1), (y.shape[1], x.shape[1]))
@@ -194,7 +194,7 @@ def _crop_reference(
     return values.movedim(1, 0)
 
 
-def _within(samples: Tensor, length: int) -> tuple[Tensor, Tensor]:
+def _sample_positions(samples: Tensor, length: int) -> tuple[Tensor, Tensor]:
     """The positions of the samples of `length` pixels, in pixels, and the weights within a pixel.
 
     (N, length k) and (N, k), where k is the largest of `samples` (N,). Samples that a box does not

@@ -88,7 +88,7 @@ def paste_patches(
     if mask is not None:
         mask = arguments.per_object(name, "mask", mask, count, (1, *size), data).to(data.dtype)
     alpha = arguments.opacity(name, opacity, count, data)
-    bend = None if flow is None else arguments.bending(name, flow, count, data)
+    bend = None if flow is None else arguments.flows(name, flow, count, data)
     given = _Objects(patches, matrices, mask, alpha, bend)
     return data.painted(index, partial(_pasted, name, given, rule))
 

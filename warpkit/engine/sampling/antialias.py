@@ -82,7 +82,7 @@ def warp(
         mean = mean_of_samples(
             plain_warp, image, to_source, size, fill, (int(samples), int(samples))
         )
-        if _all(minifies):
+        if _all_minify(minifies):
             return mean
         return torch.where(minifies, mean, plain_warp(image, to_source, fill, size))
     per_item = _counts(function, foot, to_source, image.shape[-2:], rule)
@@ -101,7 +101,7 @@ def warp(
         if to_source.shape[-2] == 2:
             return mean
         minifies = (foot or footprint(to_source, size)).largest > 1 + SLACK
-        if _all(minifies):
+        if _all_minify(minifies):
             return mean
         minifies = minifies[..., None, :, :]
         return torch.where(minifies, mean, plain_warp(image, to_source, fill, size))
@@ -112,7 +112,7 @@ def warp(
     return _in_groups(warp_group, image, to_source, fill, per_item)
 
 
-def _all(minifies: Tensor) -> bool:
+def _all_minify(minifies: Tensor) -> bool:
     """Whether every pixel minifies, if that can be read without waiting for a device.
 
     minifies (*M, h, w), or (*M, 1, 1) if affine, in any shape that broadcasts.
@@ -259,7 +259,7 @@ def mean_of_samples(
         sums = []
         for first in range(0, down, steps):
             lines = min(steps, down - first)
-            finer = _finer(to_source, counts, top + (first + 0.5) / down - 0.5)
+            finer = _finer_map(to_source, counts, top + (first + 0.5) / down - 0.5)
             around = _repeated(_repeated(beside, -2, lines), -1, across)
             samples = plain_warp(pixels, finer, around, (taken * lines, width * across))
             # rows first, so that fewer numbers are summed with strides; a sum over the two short
@@ -279,7 +279,7 @@ def _sum_of(parts: Sequence[Tensor]) -> Tensor:
     return total
 
 
-def _finer(to_source: Tensor, counts: tuple[int, int], top: float) -> Tensor:
+def _finer_map(to_source: Tensor, counts: tuple[int, int], top: float) -> Tensor:
     """The map of a finer image, with a grid of `counts` pixels in each pixel of the output.
 
     top: the output row of its first row; to_source (*M, 2 or 3, 3).

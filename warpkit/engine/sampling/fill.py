@@ -83,7 +83,7 @@ def border_value(
         # Python numbers become float64, so that a float64 image gets 0.1, not 0.1 in float32
         value = checks.as_float(name, "border_value", value, image.device, torch.float64)
         value = _fitting(name, image, shape, value).to(real)
-    if not image.is_floating_point() and not _holds(image.dtype, value):
+    if not image.is_floating_point() and not _are_representable(image.dtype, value):
         if rule.arithmetic != "exact":
             value = to_int32(value).to(value.dtype)  # beyond int32, OpenCV uses the lowest number
         value = convert(value, image.dtype).to(value.dtype)
@@ -120,7 +120,7 @@ def _fitting(name: str, image: Tensor, shape: Sequence[int], value: Tensor) -> T
     return value
 
 
-def _holds(dtype: torch.dtype, value: Tensor) -> bool:
+def _are_representable(dtype: torch.dtype, value: Tensor) -> bool:
     """Whether a few numbers are integers within the range of an integer type.
 
     Rounding and saturating them in a dozen operations would take as long as warping a small image.

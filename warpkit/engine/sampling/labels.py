@@ -159,7 +159,7 @@ def as_words(bits: Tensor) -> Tensor:
     return torch.cat((bits & 0xFFFFFFFF, bits >> 32), dim=1).double()
 
 
-def as_one(words: Tensor, dtype: torch.dtype) -> Tensor:
+def from_words(words: Tensor, dtype: torch.dtype) -> Tensor:
     """The labels of `dtype` in the words."""
     carrier = CARRIERS[dtype.itemsize]
     if carrier == torch.int64:
