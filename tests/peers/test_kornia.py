@@ -71,7 +71,7 @@ def cameras(*batch: int) -> torch.Tensor:
 
 @pytest.mark.parametrize("twice", [False, True])
 @pytest.mark.parametrize("name", UNDISTORTED)
-def test_undistorted_points(name: str, twice: bool):
+def test_undistorted_points_match_opencvs_recorded_ones(name: str, twice: bool):
     points, camera, coefficients, wanted = (
         torch.tensor(numbers, dtype=DOUBLE) for numbers in UNDISTORTED[name]
     )
@@ -90,7 +90,7 @@ def test_undistorted_points(name: str, twice: bool):
 @pytest.mark.parametrize(
     ("batch", "points", "coefficients"), [(1, 3, 4), (2, 4, 5), (3, 5, 8), (4, 6, 12), (5, 7, 14)]
 )
-def test_shapes_of_batches_of_points(batch: int, points: int, coefficients: int):
+def test_batches_of_points_have_the_expected_shapes(batch: int, points: int, coefficients: int):
     shown, lens = 100 * uniform(batch, points, 2), uniform(batch, coefficients) / 100
     assert wk.camera.distort_points(shown, cameras(batch), lens).shape == shown.shape
     found, converged = wk.camera.undistort_points(
@@ -153,7 +153,7 @@ def test_images_with_more_leading_dimensions():
         ((3, 5, 5), (3, 3), 6, "distortion"),
     ],
 )
-def test_shapes_that_are_refused(
+def test_bad_shapes_are_rejected(
     image: tuple[int, ...], camera: tuple[int, ...], lens: int, named: str
 ):
     with pytest.raises(ValueError, match=named):
@@ -164,7 +164,7 @@ IDEAL = [[0.0, 0.0], [1.0, 400.0], [320.0, 240.0], [319.5, 239.5], [100.0, 40.0]
 """In focal lengths."""
 
 
-def test_kannala_brandts_points_by_sophus():
+def test_kannala_brandt_points_match_sophus():
     camera = torch.tensor([[1000.0, 0, 320], [0, 1000, 280], [0, 0, 1]], dtype=DOUBLE)
     lens = torch.tensor([0.1, 0.01, 0.001, 0.0001], dtype=DOUBLE)
     wanted = [
@@ -181,11 +181,11 @@ def test_kannala_brandts_points_by_sophus():
     assert close(shown, wanted, 3e-4)
     back, converged = wk.camera.undistort_points(shown, camera, lens, model="fisheye")
     assert converged.all()
-    # At 89.9 degrees a pixel of the picture is 7e5 of the plane.
+    # At 89.9 degrees, one pixel of the image is 7e5 pixels of the plane.
     assert ((back - pixels).norm(dim=-1) <= 1e-7 * (1 + pixels.norm(dim=-1))).all()
 
 
-def test_kannala_brandts_jacobian():
+def test_the_kannala_brandt_jacobian():
     camera = torch.tensor([[600.0, 0, 319.5], [0, 600, 239.5], [0, 0, 1]], dtype=DOUBLE)
     lens = torch.tensor([0.1, 0.2, 0.3, 0.4], dtype=DOUBLE)
 
@@ -194,7 +194,7 @@ def test_kannala_brandts_jacobian():
         return wk.camera.distort_points(pixels, camera, lens, model="fisheye")
 
     found = torch.func.jacrev(shown)(torch.tensor([1.0, 2.0], dtype=DOUBLE))
-    # Its test wants 1191.5, 282.3, 1615.0: not the derivative of its function, by differences.
+    # kornia's test expects 1191.5, 282.3, 1615.0, which differences of its function do not give.
     assert close(found, [[1221.1801, 341.6185], [341.6185, 1733.6079]], 1e-3)
 
 
@@ -206,14 +206,14 @@ def test_kannala_brandts_jacobian():
         (45.0, 1.0, [[0.7071, 0.7071, 0.1716], [-0.7071, 0.7071, 2.4142]]),
     ],
 )
-def test_rotations_about_3_1(angle: float, scale: float, wanted: list[list[float]]):
+def test_rotations_about_a_point(angle: float, scale: float, wanted: list[list[float]]):
     center, angles = torch.tensor([3.0, 1.0], dtype=DOUBLE), torch.full((5,), angle, dtype=DOUBLE)
     found = wk.rotation_matrix(center, angles, scale)
     assert found.shape == (5, 2, 3)
     assert close(found, torch.tensor(wanted), 1e-4)
 
 
-def test_four_points_there_and_mirrored():
+def test_perspectives_of_four_points_and_mirrored_ones():
     source = torch.tensor([[0.0, 0], [30, 0], [0, 60], [30, 60]], dtype=DOUBLE)
     target = source + uniform(4, 2)
     matrix = wk.perspective_from_points(source, target)
@@ -238,14 +238,14 @@ def test_a_shift_by_one_pixel_and_its_fill(perspective: bool):
     assert torch.equal(found[..., 0], fill[:, None].expand(3, 3))
 
 
-def test_a_quarter_turn_and_back():
+def test_a_rotation_by_90_degrees_and_back():
     image = uniform(1, 4, 4)
     turn = wk.rotation_matrix(wk.image_center((4, 4)), 90.0)
     found = wk.warp_affine(wk.warp_affine(image, turn), wk.invert(turn))
     assert close(found, image, 1e-9)
 
 
-def test_the_middle_enlarged():
+def test_the_middle_of_an_image_is_enlarged():
     patch = torch.arange(1.0, 17, dtype=DOUBLE).reshape(1, 4, 4)
     source = torch.tensor([[1.0, 1], [1, 2], [2, 2], [2, 1]], dtype=DOUBLE)
     matrix = wk.perspective_from_points(source, (source - 1) * 3)
@@ -256,7 +256,7 @@ def test_the_middle_enlarged():
 
 
 @pytest.mark.parametrize("steps", [(1, 0), (0, 1), (1, 1)])
-def test_a_map_that_is_shifted(steps: tuple[int, int]):
+def test_remap_with_a_shifted_grid(steps: tuple[int, int]):
     dx, dy = steps
     points = wk.pixel_grid((3, 4)).double() + torch.tensor([dx, dy])
     found = wk.remap(torch.ones(2, 1, 3, 4, dtype=DOUBLE), points)
@@ -265,7 +265,7 @@ def test_a_map_that_is_shifted(steps: tuple[int, int]):
     assert torch.equal(found, wanted)
 
 
-def test_the_inverse_of_a_quarter_turn():
+def test_the_inverse_of_a_rotation_by_90_degrees():
     turn = wk.rotation_matrix([0.0, 0.0], torch.full((2,), 90.0, dtype=DOUBLE))
     assert close(wk.invert(turn), [[0.0, -1, 0], [1, 0, 0]], TOLERANCE["order of sums"])
 
@@ -284,7 +284,7 @@ COMPILED: dict[str, tuple[Callable[..., Any], tuple[object, ...]]] = {
 
 @pytest.mark.parametrize("name", COMPILED)
 @pytest.mark.usefixtures("fresh_compiler")
-def test_functions_compile_whole(name: str):
+def test_functions_compile_to_one_graph(name: str):
     function, given = COMPILED[name]
     arguments = [torch.as_tensor(argument, dtype=DOUBLE) for argument in given]
     compiled = torch.compile(function, backend="eager", fullgraph=True)

@@ -1,9 +1,9 @@
 """Expectations of OpenCV's tests of these functions: sizes, types, known faults, memory.
 
 The facts are of its imgproc (imgwarp), geometry (undistort, fisheye) and core; the code is ours.
-Pictures and numbers by hand are in `test_opencv_images`, points and matrices in
-`test_opencv_points`. Alignment by correlation is in `tests/opencv/test_alignment.py`: OpenCV's
-cases of it are pictures of its data.
+Images and numbers by hand are in `test_opencv_images`, points and matrices in
+`test_opencv_points`. Alignment by correlation is in `tests/opencv/test_alignment.py`; OpenCV tests
+it with its own images.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ TURN = np.array([[20.0, 0, 15], [0, 20, 12], [0, 0, 1]], float)
 installed_is_5 = cv2.__version__.startswith("5.")
 
 
-def test_the_mean_of_four_is_rounded_upwards():
+def test_means_of_four_pixels_are_rounded_up():
     rows = np.arange(32 * 32).reshape(32, 32)
     image = (rows % 2 + 253 + rows // 512).astype(np.uint8)
     half = ours.resize(image, None, fx=0.5, fy=0.5, interpolation=ours.INTER_AREA)
@@ -41,7 +41,7 @@ def test_the_mean_of_four_is_rounded_upwards():
         *((np.int16, 3), (np.int16, 4), (np.float32, 1), (np.float32, 4)),
     ],
 )
-def test_areas_are_halved(dtype, channels):
+def test_area_resizes_to_half_the_size(dtype, channels):
     low, high = (0, 1000) if np.dtype(dtype).kind == "u" else (-1000, 1000)
     image = RANDOM.uniform(low, min(high, 256 if dtype == np.uint8 else high), (34, 26, channels))
     image = image.astype(dtype)
@@ -53,7 +53,7 @@ def test_areas_are_halved(dtype, channels):
     assert np.abs(out - wanted).max() <= most
 
 
-def test_resizes_that_went_wrong_once():
+def test_resizes_that_failed_in_old_versions():
     plain = np.full((17, 11, 3), 128, np.uint8)
     assert (ours.resize(plain, (11, 153), interpolation=ours.INTER_LANCZOS4) == 128).all()
     dot = np.zeros((12, 12, 5), np.uint8)
@@ -66,7 +66,7 @@ def test_resizes_that_went_wrong_once():
     )
 
 
-def test_nothing_stays_nothing_in_any_number_of_channels():
+def test_black_stays_black_in_any_number_of_channels():
     for n, channels in enumerate((1, 2, 4, 5, 9, 14)):
         image = np.zeros((3 + 7 * n, 5 + n, channels), np.uint8)
         turn = ours.getRotationMatrix2D((0, 0), 1.0, 1.0)
@@ -78,7 +78,7 @@ def test_nothing_stays_nothing_in_any_number_of_channels():
             assert not ours.warpPerspective(image, square, size, None, inter, border).any()
 
 
-def test_a_strip_turned_by_an_eighth_reads_nothing_beside_it():
+def test_a_strip_rotated_by_45_degrees_reads_no_memory_beside_it():
     strip = RANDOM.integers(0, 256, (8, 8192, 4), dtype=np.uint8)
     matrix = ours.getRotationMatrix2D((4096.0, 4.0), 45.0, 1.0)
     options = (8192, 8), None, 1, 0, (0, 0, 0, 255)
@@ -103,7 +103,7 @@ IN_PLACE = {
 
 
 @pytest.mark.parametrize("name", IN_PLACE)
-def test_a_source_that_is_the_destination_too(name):
+def test_a_source_that_is_also_the_destination(name):
     found = []
     for module in (ours, cv2):
         image = COLOUR[:, :24].copy()
@@ -124,12 +124,12 @@ IN_PART = {
 
 @pytest.mark.parametrize("name", IN_PART)
 @pytest.mark.parametrize("turned", [False, True])
-def test_parts_of_larger_arrays(name, turned):
-    """From a part of one into a part of another, of which nothing else changes."""
+def test_slices_as_source_and_destination(name, turned):
+    """From a slice of one array into a slice of another, whose other elements stay unchanged."""
     source = COLOUR[::-1, ::-2] if turned else COLOUR[2:, 3:]
     wanted = IN_PART[name](cv2, np.ascontiguousarray(source), None)
     around = np.full((20, 22, 3), 7, np.uint8)
-    part = around[4:13, 15:5:-1] if turned else around[4:13, 5:15]  # cv2 has no backward dst
+    part = around[4:13, 15:5:-1] if turned else around[4:13, 5:15]  # cv2 accepts no reversed dst
     out = IN_PART[name](ours, source, part)
     np.testing.assert_array_equal(out, wanted)
     np.testing.assert_array_equal(part, wanted)
@@ -138,7 +138,7 @@ def test_parts_of_larger_arrays(name, turned):
 
 
 @pytest.mark.parametrize("center", [(7.25, 9.5), (-40.25, 90.5), (29.0, 23.0)], ids=str)
-def test_rectangles_of_other_types_and_places(center):
+def test_rectangles_of_all_types_and_places(center):
     for kind in (-1, cv2.CV_32F):
         truth = cv2.getRectSubPix(COLOUR, (5, 4), center, None, kind)
         out = ours.getRectSubPix(COLOUR, (5, 4), center, None, kind)
@@ -148,8 +148,8 @@ def test_rectangles_of_other_types_and_places(center):
 
 @pytest.mark.parametrize("whole", [False, True])
 @pytest.mark.parametrize("kind", ["CV_32FC1", "CV_32FC2", "CV_16SC2"])
-def test_maps_of_every_pair_of_types_are_within_a_pixel(kind, whole):
-    """Where whole pixels are asked of a fixed map, its 1/32 parts do not count."""
+def test_maps_of_every_pair_of_types_agree_within_a_pixel(kind, whole):
+    """If whole pixels are requested from a fixed-point map, its 1/32 fractions do not count."""
     random = np.random.default_rng(2)
     xy = (random.random((21, 21, 2)) * 21).astype(np.float32)
     pixels, parts = cv2.convertMaps(xy, None, cv2.CV_16SC2)
@@ -167,7 +167,7 @@ def test_maps_of_every_pair_of_types_are_within_a_pixel(kind, whole):
             places = places + np.stack((second & 31, second >> 5), -1) / 32
         assert np.abs(places - xy).max() <= 1
         is_fixed, is_signed = pair[0] is pixels, pair[1] is not None and pair[1].dtype == np.int16
-        # cv2 crashes for two planes of whole pixels, and mixes up a table of int16 that it keeps
+        # cv2 crashes for two planes of whole pixels, and misreads an int16 table that it keeps
         told = kind != ("CV_32FC1" if whole else "CV_16SC2" if is_signed else "")
         if told and (is_fixed or kind == "CV_16SC2"):
             for a, b in zip(
@@ -177,7 +177,7 @@ def test_maps_of_every_pair_of_types_are_within_a_pixel(kind, whole):
 
 
 @pytest.mark.parametrize("log", [0, ours.WARP_POLAR_LOG])
-def test_polar_pictures_there_and_back_five_times(log):
+def test_polar_images_survive_five_round_trips(log):
     side = 33
     image = np.zeros((side, side, 3), np.uint8)
     image[..., 0] = 255
@@ -192,7 +192,7 @@ def test_polar_pictures_there_and_back_five_times(log):
         assert cv2.PSNR(image[:, :-2].copy(), shown[:, :-2].copy()) >= 25
 
 
-def test_points_of_a_tilted_sensor_come_back():
+def test_points_of_a_tilted_sensor_are_undistorted():
     camera = np.array([[6200, 0, 257.5], [0, 6200, 256], [0, 0, 1]], float)
     lens = np.zeros(14)
     lens[12] = 0.09
@@ -200,14 +200,14 @@ def test_points_of_a_tilted_sensor_come_back():
     y, x = np.mgrid[:512:64, :515:64]
     found = ours.undistortPoints(grid[y, x].reshape(-1, 1, 2), camera, lens, None, None, camera)
     wanted = np.stack((x, y), -1).reshape(-1, 1, 2)
-    # a map in float32 beside 512 is off by 3e-5
+    # near 512, a float32 map is off by 3e-5
     assert np.abs(found - wanted).max() < 1e-4
 
 
 @pytest.mark.skipif(not installed_is_5, reason="OpenCV 4's undistortPoints has no criteria")
 @pytest.mark.parametrize("seed", range(4))
-def test_points_where_steps_overshoot(seed):
-    """Where an error is asked for OpenCV 5 halves the steps that lead away; others go on."""
+def test_points_whose_iteration_overshoots(seed):
+    """If an error is requested, OpenCV 5 halves steps that diverge; otherwise they continue."""
     random = np.random.default_rng(seed)
     camera = np.array([[437.8995, 0, 342.9241], [0, 438.8216, 273.7163], [0, 0, 1]], float)
     known = np.array([-0.34329, 0.11431, 0, 0, -0.017375], float)
@@ -218,11 +218,11 @@ def test_points_where_steps_overshoot(seed):
         for criteria in ((3, 100, 1e-6), (3, 5, 1e-3), (1, 20, 0.0)):
             call = points, camera, lens, None, None, camera, criteria
             out, truth = ours.undistortPoints(*call), cv2.undistortPoints(*call)
-            most = TOLERANCE["cv2 points float64"]  # NaN where a step led there
+            most = TOLERANCE["cv2 points float64"]  # NaN where the steps diverged
             np.testing.assert_allclose(out, truth, rtol=most, atol=most)
 
 
-def test_fisheyes_far_and_central_points():
+def test_far_and_central_points_of_fisheyes():
     camera = np.array([[558.478, 0, 620.4585], [0, 560.5068, 381.9394], [0, 0, 1]], float)
     lens = np.array([-0.0014613, -0.0032986, 0.0060576, -0.0037421], float)
     seen = np.array([[[620.4585, 381.9394]], [[0, 0]], [[1279, 799]], [[-3000, 5000]]], float)
@@ -243,7 +243,7 @@ def test_fisheyes_far_and_central_points():
     np.testing.assert_allclose(again, inside, atol=TOLERANCE["solved pixels"])
 
 
-def test_what_is_at_infinity_is_the_border_or_the_origin():
+def test_points_at_infinity_show_the_border_or_the_origin():
     matrix = np.array([[1, 0, 0], [0, 1, 0], [1, 0, -1]], float)
     points = np.array([[[1, 1], [2, 3]]], float)
     out = ours.perspectiveTransform(points, matrix)

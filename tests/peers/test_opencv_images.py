@@ -1,4 +1,4 @@
-"""Expectations of OpenCV's tests of pixels: smooth and sharp pictures, old faults.
+"""Expectations of OpenCV's tests of pixels: smooth and sharp images, old bugs.
 
 The facts are of its imgproc (imgwarp, imgwarp_strict, resize_*, pyramid) and core; the code is
 ours.
@@ -31,13 +31,13 @@ def ipp_as_the_wheel_has_it():
 
 
 def smooth(x: Any, y: Any, dtype: str) -> np.ndarray:
-    """A picture of slow waves, at any places."""
+    """An image of slow waves, at any positions."""
     waves = np.sin((x + 1) * 0.01) * np.sin((y + 1) * 0.01)
     return (waves + 1) * (1000 if dtype == "uint16" else 127.5)
 
 
 def case(name: str, random: np.random.Generator, size: tuple[int, int], flag: int) -> Any:
-    """A call of `name` for an image of `size` (H, W): how to make it, and where its pixels look."""
+    """A call of `name` for an image of `size` (H, W), and the source positions of its pixels."""
     height, width = size
     w, h = (int(n) for n in random.integers(8, 100, 2))
     x, y = np.meshgrid(np.arange(w, dtype=float), np.arange(h, dtype=float))
@@ -79,10 +79,10 @@ def case(name: str, random: np.random.Generator, size: tuple[int, int], flag: in
         (name, dtype)
         for name in [*FUNCTIONS, "resize, exact"]
         for dtype in SLACK
-        if (name, dtype) != ("getRectSubPix", "uint16")  # which cv2 does not take
+        if (name, dtype) != ("getRectSubPix", "uint16")  # cv2 does not accept it
     ],
 )
-def test_pixels_of_a_smooth_picture_are_those_it_shows_there(name: str, dtype: str):
+def test_a_smooth_image_is_sampled_at_the_expected_positions(name: str, dtype: str):
     random = np.random.default_rng(len(name))
     shown = 0
     for n in range(20):
@@ -101,7 +101,7 @@ def test_pixels_of_a_smooth_picture_are_those_it_shows_there(name: str, dtype: s
 
 
 def sharp(random: np.random.Generator, dtype: str, size: tuple[int, int], colours: int) -> Any:
-    """Squares of 10 pixels, or lines every 10, black and white."""
+    """Black and white: squares of 10 pixels, or lines every 10 pixels."""
     rows, columns = np.mgrid[: size[0], : size[1]]
     board = (rows // 10 + columns // 10) % 2
     lines = (rows % 10 > 0) & (columns % 10 > 0)
@@ -111,7 +111,7 @@ def sharp(random: np.random.Generator, dtype: str, size: tuple[int, int], colour
 
 @pytest.mark.parametrize("dtype", ["uint8", "uint16", "int16", "float32"])
 @pytest.mark.parametrize("name", FUNCTIONS[:4])
-def test_pixels_of_a_sharp_picture_are_opencvs(name: str, dtype: str):
+def test_a_sharp_image_has_opencvs_pixels(name: str, dtype: str):
     """Random sizes, borders, interpolations and kinds of maps."""
     random = np.random.default_rng(len(name))
     for n in range(40):
@@ -136,7 +136,7 @@ def test_pixels_of_a_sharp_picture_are_opencvs(name: str, dtype: str):
 @pytest.mark.parametrize("fixed", [False, True])
 @pytest.mark.parametrize("dtype", ["uint8", "uint16", "float32", "float64"])
 @pytest.mark.parametrize("channels", [1, 3, 4])
-def test_maps_of_offsets_are_the_maps(dtype: str, channels: int, fixed: bool):
+def test_relative_maps_equal_absolute_ones(dtype: str, channels: int, fixed: bool):
     most = 255 if dtype == "uint8" else 65535
     image = np.arange(61 * 127 * channels).clip(0, most).reshape(61, 127, channels).astype(dtype)
     offset = np.full((61, 127), -0.25, np.float32)
@@ -161,8 +161,8 @@ def test_maps_of_offsets_are_the_maps(dtype: str, channels: int, fixed: bool):
         *((18, 14), (116, 87), (107, 80), (126, 94), (256, 192), (384, 288), (896, 672)),
     ],
 )
-def test_linear_exact_is_rounded_once_of_whole_weights(size: tuple[int, int], channels: int):
-    """Weights are multiples of 1/256, and sums multiples of 1/65536."""
+def test_linear_exact_rounds_once_with_integer_weights(size: tuple[int, int], channels: int):
+    """Weights are multiples of 1/256, and sums are multiples of 1/65536."""
     image = np.random.default_rng(channels).integers(0, 256, (96, 128, channels), dtype=np.uint8)
     found = ours.resize(image, size, interpolation=ours.INTER_LINEAR_EXACT)
     axes = []
@@ -212,7 +212,7 @@ def test_nearest_exact_by_hand(name: str):
     ],
 )
 def test_two_channels_enlarged_by_odd_factors(before: Any, after: Any, channels: int):
-    """Within a level of weights of 1/256; where reads of pairs once were not aligned."""
+    """Within one level of weights of 1/256; reads of pairs were once not aligned here."""
     image = np.random.default_rng(9).integers(0, 256, (*before[::-1], channels), dtype=np.uint8)
     out = ours.resize(image, after).reshape(*after[::-1], channels)
     exact = ours.resize(image, after, interpolation=ours.INTER_LINEAR_EXACT)
@@ -220,14 +220,14 @@ def test_two_channels_enlarged_by_odd_factors(before: Any, after: Any, channels:
 
 
 @pytest.mark.parametrize("channels", [2, 3])
-def test_channels_together_are_channels_apart(channels: int):
+def test_channels_are_independent(channels: int):
     image = np.random.default_rng(1).integers(0, 256, (780, 1040, channels), dtype=np.uint8)
     apart = [ours.resize(image[..., c].copy(), (640, 480)) for c in range(channels)]
     np.testing.assert_array_equal(ours.resize(image, (640, 480)), np.dstack(apart))
 
 
 @pytest.mark.parametrize("channels", range(2, 10))
-def test_a_dot_in_every_channel_stays_one_pixel(channels: int):
+def test_a_dot_in_each_channel_stays_one_pixel(channels: int):
     dot = np.zeros((12, 12, channels), np.uint8)
     dot[5, 5] = 1
     out = ours.resize(dot, None, fx=0.9, fy=0.9, interpolation=ours.INTER_NEAREST)
@@ -254,7 +254,7 @@ NUMBERS = """
 """
 
 
-def test_areas_by_a_factor_of_three_tenths():
+def test_area_resizes_by_a_factor_of_0_3():
     image = np.array(NUMBERS.split(), np.uint16).reshape(16, 16)
     out = ours.resize(image, None, fx=0.3, fy=0.3, interpolation=ours.INTER_AREA)
     assert out.tolist() == [
@@ -266,7 +266,7 @@ def test_areas_by_a_factor_of_three_tenths():
     ]
 
 
-def test_a_matrix_of_float32_and_a_frame_of_zeros():
+def test_a_float32_matrix_and_a_border_of_zeros():
     empty = np.zeros((100, 100), np.uint8)
     turn = ours.getRotationMatrix2D((50.0, 50.0), 45.0, 1.0).astype(np.float32)
     assert not ours.warpAffine(empty, turn, (100, 100)).any()
@@ -279,7 +279,7 @@ def test_a_matrix_of_float32_and_a_frame_of_zeros():
 
 
 @pytest.mark.parametrize("channels", [1, 2, 3, 4])
-def test_the_last_row_and_column_are_there_under_a_transparent_border(channels: int):
+def test_a_transparent_border_keeps_the_last_row_and_column(channels: int):
     x, y = np.meshgrid(*[np.arange(3, dtype=np.float32)] * 2)
     border = ours.BORDER_TRANSPARENT
     image = np.random.default_rng(0).uniform(-1, 1, (3, 3, channels)).astype(np.float32)
@@ -320,21 +320,21 @@ TURNS: Any = {
 
 
 @pytest.mark.parametrize("name", TURNS)
-def test_quarters_of_turns_by_hand(name: str):
+def test_rotations_by_multiples_of_90_degrees_by_hand(name: str):
     shape, *wanted = TURNS[name]
     numbers = np.arange(1, shape[0] * shape[1] + 1, dtype=np.int32).reshape(shape)
     for code, truth in enumerate(wanted):
         assert ours.rotate(numbers, code).tolist() == truth
 
 
-def test_a_frame_mirrors_what_is_next_to_the_edge():
+def test_a_reflected_border_mirrors_pixels_next_to_the_edge():
     image = np.random.default_rng(0).integers(10, 100, (4, 4), dtype=np.uint8)
     out = ours.copyMakeBorder(image, 1, 1, 1, 1, ours.BORDER_REFLECT_101)
     np.testing.assert_array_equal(out[[0, 5], 1:5], image[[1, 2]])
     np.testing.assert_array_equal(out[1:5, [0, 5]], image[:, [1, 2]])
 
 
-def test_a_wrap_from_two_milliards_away():
+def test_positions_two_billion_pixels_away_wrap():
     image = torch.arange(269.0)[None, None].double()
     for x in (-(2**31) + 65, *range(-807, 807, 7)):
         for name in ("nearest", "bilinear"):
@@ -344,8 +344,8 @@ def test_a_wrap_from_two_milliards_away():
 
 
 @pytest.mark.parametrize("name", ["hconcat", "vconcat", "rotate"])
-def test_empty_images_are_refused(name: str):
-    """OpenCV passes them over."""
+def test_empty_images_are_rejected(name: str):
+    """OpenCV's test skips them."""
     some, none = np.ones((5, 10), np.uint8), np.ones((5, 0), np.uint8)
     if name == "vconcat":
         some, none = some.T.copy(), none.T.copy()

@@ -1,7 +1,8 @@
-"""ONNX's examples of Resize, as in OpenCV's tests: by points, and with antialias.
+"""ONNX's examples of Resize, as in OpenCV's tests: point sampling, and antialiasing.
 
-The facts are of its imgproc (resize_onnx) and ONNX's list of examples; the code is ours. Pictures
-count from 1, row by row: each entry of a result is its first row's plus its first column's.
+The facts are of its imgproc (resize_onnx) and ONNX's list of examples; the code is ours. Images
+count from 1, row by row, so each entry of a result is a sum of a number for its row and one for its
+column.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ class Resize(NamedTuple):
 
 
 def upwards(row: list[float], last: float) -> list[float]:
-    """A row that counts on as it began, from its other end."""
+    """A row whose second half mirrors the steps of the first, up to `last`."""
     return [*row, *[last - value for value in reversed(row)]]
 
 
@@ -151,7 +152,7 @@ def counted(size: tuple[int, int]) -> torch.Tensor:
 
 
 def places(rule: str, length: int, scale: float, made: int, start: float) -> np.ndarray:
-    """Where `made` pixels look along a side of `length`."""
+    """The source positions of `made` pixels along a side of `length`."""
     index = np.arange(made, dtype=float)
     whole = length * scale
     if rule == "align corners":
@@ -167,7 +168,7 @@ def places(rule: str, length: int, scale: float, made: int, start: float) -> np.
 
 
 @pytest.mark.parametrize("name", BY_POINTS)
-def test_resizes_by_points(name: str):
+def test_resizes_without_antialias_match_onnx(name: str):
     case = BY_POINTS[name]
     image = counted(case.size)
     y, x = (
@@ -183,8 +184,8 @@ def test_resizes_by_points(name: str):
     assert np.abs(whole.numpy() - wanted).max() <= 0.5 + 1e-6
 
 
-def test_a_tie_of_nearest_goes_to_the_even_pixel():
-    """Half way between the second and the third: ONNX goes down."""
+def test_ties_of_nearest_go_to_the_even_pixel():
+    """Halfway between the second and the third pixel, where ONNX rounds down."""
     points = torch.tensor([[[1 / 6, 0.0], [1.5, 0.0], [17 / 6, 0.0]]], dtype=torch.float64)
     out = wk.remap(counted((2, 4)), points, interpolation="nearest")
     assert out[0, 0].tolist() == [1, 3, 4]
@@ -207,8 +208,8 @@ AVERAGED: Any = {
 
 
 @pytest.mark.parametrize("name", AVERAGED)
-def test_resizes_with_antialias(name: str):
-    """Pillow's and torch's means, whose filters are not cut to ONNX's whole pixels."""
+def test_resizes_with_antialias_are_close_to_onnx(name: str):
+    """Pillow's and torch's filters are not cut to whole pixels as ONNX's are."""
     scale, row, column = AVERAGED[name]
     size, options = (len(column), len(row)), {"interpolation": "bicubic"}
     if "linear" in name:

@@ -60,7 +60,7 @@ def test_a_homography_whose_origin_goes_to_infinity(count: int):
         assert grad.any()
 
 
-def test_a_homography_of_pairs_that_nearly_agree():
+def test_a_homography_of_noisy_pairs():
     src = np.array(
         [41, -86, -87, 99, 66, -96, -86, -8, -67, 24, -87, -76, -19, 89, 37, -4, -86, -86, -66, -53]
     ).reshape(10, 2)
@@ -103,7 +103,7 @@ def test_the_best_view_without_a_lens_is_the_camera(seed: int):
 
 
 def randomly(count: int, random: np.random.Generator) -> Any:
-    """A camera, a lens of `count` numbers, a turn, and what shows points before it with neither."""
+    """A camera, a lens of `count` numbers, a rotation, and a projection without lens and camera."""
     focal, middle = random.uniform(1e-3, 100, (2, 2))
     camera = np.array([[focal[0], 0, middle[0]], [0, focal[1], middle[1]], [0, 0, 1]])
     lens, turn = random.uniform(-0.1, 0.1, (count, 1)), random.uniform(-0.2, 0.2, 3)
@@ -120,7 +120,7 @@ def randomly(count: int, random: np.random.Generator) -> Any:
 
 @pytest.mark.parametrize("count", [4, 5, 8])
 @pytest.mark.parametrize("turned", [False, True])
-def test_undistorted_points_are_those_without_a_lens(count: int, turned: bool):
+def test_undistorted_points_equal_those_without_a_lens(count: int, turned: bool):
     for seed in range(5):
         camera, lens, turn, seen, shown = randomly(count, np.random.default_rng(seed))
         turn = turn if turned else np.zeros(3)
@@ -130,7 +130,7 @@ def test_undistorted_points_are_those_without_a_lens(count: int, turned: bool):
 
 @pytest.mark.skipif(not installed_is_5, reason="OpenCV 4's undistortPoints has no criteria")
 @pytest.mark.parametrize("seed", range(5))
-def test_points_are_solved_as_nearly_as_asked(seed: int):
+def test_points_are_solved_to_the_requested_accuracy(seed: int):
     camera = np.array([[857.48296979, 0, 968.06224829], [0, 876.71824265, 556.37145899], [0, 0, 1]])
     lens = np.array([-2.57614020e-01, 8.77086999e-02, -2.56970803e-04, -5.93390389e-04])
     lens = np.append(lens, -1.52194091e-02)
@@ -145,7 +145,7 @@ def test_points_are_solved_as_nearly_as_asked(seed: int):
 
 
 @pytest.mark.skipif(not installed_is_5, reason="OpenCV 4's undistortPoints has no criteria")
-def test_points_of_a_lens_of_twelve_numbers():
+def test_points_of_a_lens_with_twelve_coefficients():
     camera = np.array([[1570.8956145992222, 0, 744.87337646727406], [0, 1570.3494207432338, 0]])
     camera = np.vstack((camera, [0, 0, 1]))
     camera[1, 2] = 575.55087456337526
@@ -164,8 +164,8 @@ def test_points_of_a_lens_of_twelve_numbers():
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_points_of_a_tilted_sensor_there_and_back(seed: int):
-    """A lens of 16.4 mm that looks at a plane 200 mm away, tilted by 55 degrees."""
+def test_points_of_a_tilted_sensor_survive_a_round_trip(seed: int):
+    """A lens of 16.4 mm looks at a plane 200 mm away, tilted by 55 degrees."""
     away = 16.4 * 200 / (200 - 16.4)
     tilt = np.arctan2(away * np.tan(np.radians(55)), 200)
     focal = away / 0.005
@@ -182,7 +182,7 @@ def test_points_of_a_tilted_sensor_there_and_back(seed: int):
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_a_fisheyes_points_by_its_new_camera_there_and_back(seed: int):
+def test_fisheye_points_with_a_new_camera_survive_a_round_trip(seed: int):
     random = np.random.default_rng(seed)
     corners = [WIDE[:2, 2], (0, 0), (0, SIZE[1]), (SIZE[0], 0), SIZE]
     points = np.concatenate((np.array(corners, float), random.random((100, 2)) * SIZE))[:, None]
@@ -198,7 +198,7 @@ def test_a_fisheyes_points_by_its_new_camera_there_and_back(seed: int):
 
 
 def solved_one_by_one(points: np.ndarray, lens: np.ndarray, steps: int) -> np.ndarray:
-    """Newton's steps to the angle (N, 2), float64; -1e6 where it changes its sign."""
+    """Newton's steps to the angle, (N, 2), float64; -1e6 where the angle changes its sign."""
     rays = (points.astype(float) - WIDE[:2, 2]) / WIDE[[0, 1], [0, 1]]
     found = np.empty_like(rays)
     powers = np.arange(2, 10, 2)
@@ -213,19 +213,19 @@ def solved_one_by_one(points: np.ndarray, lens: np.ndarray, steps: int) -> np.nd
 
 @pytest.mark.parametrize("count", [1, 2, 3, 7, 33, 129, 257])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_a_fisheyes_points_are_solved_alone_and_together(count: int, dtype: Any):
+def test_fisheye_points_are_solved_the_same_alone_and_together(count: int, dtype: Any):
     points = (np.random.default_rng(count).random((count, 1, 2)) * SIZE).astype(dtype)
     args = (WIDE, FISHEYE, None, None, None, (ours.TERM_CRITERIA_MAX_ITER, 10, 0.0))
     found = ours.fisheye.undistortPoints(points, *args)
     wanted = solved_one_by_one(points[:, 0], FISHEYE, 10)
     apart = np.abs(found[:, 0] - wanted) / np.maximum(np.abs(wanted), 1)
     assert apart.max() < (1e-12 if dtype == np.float64 else 1e-6)
-    # the quick path of OpenCV 5 divides 0 by 0 there
+    # the fast path of OpenCV 5 divides 0 by 0 there
     middle = WIDE[:2, 2].reshape(1, 1, 2)
     assert not ours.fisheye.undistortPoints(middle, *args).any()
 
 
-def test_a_fisheyes_points_beyond_its_fold():
+def test_fisheye_points_beyond_the_fold():
     lens, n = np.array([-0.5, 0.05, -0.01, 0.002]), np.arange(129)
     radius = 40.0 * (n + 1)
     points = WIDE[:2, 2] + radius[:, None] * np.stack((np.cos(0.37 * n), np.sin(0.37 * n)), -1)
@@ -240,7 +240,7 @@ def test_a_fisheyes_points_beyond_its_fold():
 
 @pytest.mark.parametrize("degrees", [False, True])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_polar_coordinates_there_and_back_and_in_place(dtype: Any, degrees: bool):
+def test_polar_coordinates_survive_a_round_trip_and_in_place_calls(dtype: Any, degrees: bool):
     given = np.random.default_rng(0).uniform(-1000, 1000, (2, 10, 10)).astype(dtype)
     polar = ours.cartToPolar(*given, angleInDegrees=degrees)
     back = ours.polarToCart(*polar, angleInDegrees=degrees)
@@ -289,7 +289,7 @@ BAD: Any = {
 
 
 @pytest.mark.parametrize(("name", "what"), [(n, what) for n, all_ in BAD.items() for what in all_])
-def test_what_opencv_refuses_is_refused(name: str, what: str):
+def test_arguments_that_opencv_rejects_are_rejected(name: str, what: str):
     place, value = BAD[name][what]
     given = list(ARGUMENTS[name])
     getattr(ours, name)(*given)
@@ -299,8 +299,8 @@ def test_what_opencv_refuses_is_refused(name: str, what: str):
         getattr(ours, name)(*given)
 
 
-def test_whole_numbers_are_numbers():
-    """OpenCV wants floats of vectors and points."""
+def test_integers_are_accepted():
+    """OpenCV requires floats for vectors and points."""
     for kind in (np.uint8, np.int64):
         turn, shift = np.array([0, 1, 0], kind), np.array([0, 0, 4], kind)
         wanted = ours.Rodrigues(turn.astype(float))[0]

@@ -1,7 +1,7 @@
 """Expectations of Pillow's tests of resize, for `arithmetic="pillow"`.
 
 The facts are of its test_image_resample, test_image_resize and test_image_transform; the code is
-ours. Where Pillow keeps a picture's numbers in a table, the numbers stand here.
+ours. Numbers that Pillow reads from a table are written out here.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def pillow(image: Any, size: tuple[int, int], filter: Filter = "bicubic", box: A
 
 
 def noise(height: int = 128, width: int = 128, channels: int = 3) -> torch.Tensor:
-    """A picture of bytes, smooth enough that a crop and a box look alike."""
+    """An image of bytes, smooth enough that a crop and a box give similar results."""
     coarse = np.random.default_rng(0).uniform(0, 255, (channels, 9, 9))
     smooth = wk.resize(torch.from_numpy(coarse), (height, width), interpolation="bicubic")
     return smooth.clamp(0, 255).round().to(torch.uint8)
@@ -65,14 +65,14 @@ def photograph() -> torch.Tensor:
 
 
 def mean_difference(one: torch.Tensor, other: torch.Tensor) -> float:
-    """Pillow's measure of likeness: the mean absolute difference, summed over the channels."""
+    """Pillow's measure of similarity: the mean absolute difference, summed over the channels."""
     apart = (one.double() - other.double()).abs()
     return float(apart.mean((-1, -2)).sum())
 
 
 @pytest.mark.parametrize("channels", [1, 3, 4])
 @pytest.mark.parametrize("name", QUARTERS)
-def test_a_board_of_four_squares(name: str, channels: int):
+def test_filters_on_a_board_of_four_squares(name: str, channels: int):
     before, after, filter, text = QUARTERS[name]
     board = np.full((before, before), 255 - 0xE1, np.uint8)
     half = before // 2
@@ -86,7 +86,7 @@ def test_a_board_of_four_squares(name: str, channels: int):
         np.testing.assert_array_equal(channel, wanted)
 
 
-def test_a_box_filter_invents_no_colour():
+def test_a_box_filter_makes_no_new_colour():
     colour = torch.tensor([0x16, 0x88, 0xFF], dtype=torch.uint8)[:, None, None]
     found = pillow(colour.expand(3, 8, 8), (100, 100), "box")
     assert torch.equal(found, colour.expand(3, 100, 100))
@@ -105,7 +105,7 @@ def test_a_box_filter_invents_no_colour():
         (torch.float32, 1.192093e-07),
     ],
 )
-def test_one_colour_stays_that_colour(dtype: torch.dtype, value: float):
+def test_a_uniform_colour_is_kept(dtype: torch.dtype, value: float):
     image = torch.full((1, 9, 512), value, dtype=dtype)
     assert torch.equal(pillow(image, (512, 9), "lanczos"), image[:, :1, :1].expand(1, 512, 9))
 
@@ -117,7 +117,7 @@ def test_coefficients_of_a_long_row(size: int):
     assert pillow(row, (1, 5))[0, 0, 2] == 127
 
 
-def test_coefficients_that_are_not_zero():
+def test_no_coefficient_is_rounded_to_zero():
     colours = torch.tensor([0x20, 0x40, 0x60, 0xFF], dtype=torch.uint8)[:, None, None]
     found = pillow(colours.expand(4, 1280, 1280), (256, 256))
     assert torch.equal(found, colours.expand(4, 256, 256))
@@ -136,7 +136,7 @@ def test_boxes_outside_the_image_are_refused(filter: Filter, box: Any):
 @pytest.mark.parametrize(
     "box", [(20.1, 20, 20, 100), (20, 20.1, 100, 20), (20.1, 20.1, 20, 20), (128, 128)]
 )
-def test_boxes_that_are_none_are_refused(filter: Filter, box: Any):
+def test_invalid_boxes_are_rejected(filter: Filter, box: Any):
     with pytest.raises((ValueError, TypeError), match="box"):
         pillow(noise(), (32, 32), filter, box)
 
@@ -148,7 +148,7 @@ def test_sizes_below_zero_are_refused(size: tuple[int, int]):
 
 
 @pytest.mark.parametrize("tiles", [(1, 1), (3, 3), (9, 7), (30, 40)])
-def test_tiles_by_boxes_make_the_whole(tiles: tuple[int, int]):
+def test_tiles_by_boxes_make_the_whole_image(tiles: tuple[int, int]):
     image = photograph()
     size = (134, 201)
     scale_y, scale_x = (n / m for n, m in zip(image.shape[-2:], size, strict=True))
@@ -192,7 +192,7 @@ def test_a_box_of_the_wanted_size_is_a_crop(box: tuple[int, int, int, int]):
 
 
 @pytest.mark.parametrize("start", [(0.4, 0.4), (0.4, 10.4), (10.4, 0.4), (10.4, 20.4)])
-def test_a_box_between_pixels_is_no_crop(start: tuple[float, float]):
+def test_a_box_between_pixels_is_not_a_crop(start: tuple[float, float]):
     image = torch.randint(0, 256, (3, 128, 128), generator=torch.Generator().manual_seed(0))
     image = image.to(torch.uint8)
     x, y = start
@@ -206,7 +206,7 @@ def test_a_box_between_pixels_is_no_crop(start: tuple[float, float]):
 @pytest.mark.parametrize(
     "box", [(0, 0, 40, 90), (0, 20, 40, 90), (10, 0, 50, 90), (10, 20, 50, 90)]
 )
-def test_one_side_that_is_kept(filter: Filter, upright: bool, box: tuple[int, int, int, int]):
+def test_resizes_that_keep_one_side(filter: Filter, upright: bool, box: tuple[int, int, int, int]):
     x1, y1, x2, y2 = box
     image, size = noise(), (50, 40)
     if upright:
@@ -226,7 +226,7 @@ def test_16_bits_are_clamped_where_lanczos_overshoots(offset: int):
 
 
 @pytest.mark.parametrize("filter", FILTERS)
-def test_channels_do_not_touch_each_other(filter: Filter):
+def test_channels_are_independent(filter: Filter):
     generator = torch.Generator().manual_seed(1)
     image = torch.randint(0, 256, (4, 2, 2), generator=generator).to(torch.uint8)
     together = pillow(image, (4, 4), filter)
@@ -236,7 +236,7 @@ def test_channels_do_not_touch_each_other(filter: Filter):
 
 @pytest.mark.parametrize("filter", FILTERS)
 def test_an_empty_image_is_refused(filter: Filter):
-    """Deliberately another way: Pillow draws black, here there is nothing to look at."""
+    """A deliberate difference: Pillow returns black, but there are no pixels to read."""
     with pytest.raises(ValueError, match="image"):
         pillow(torch.zeros(3, 0, 0, dtype=torch.uint8), (195, 212), filter)
 
@@ -246,7 +246,7 @@ def test_an_unknown_filter_is_named():
         pillow(noise(), (10, 10), "cubic spline")
 
 
-def test_a_change_after_resizing_leaves_the_image():
+def test_modifying_a_result_does_not_change_the_image():
     image = noise()
     copy = image.clone()
     pillow(image, (128, 128)).zero_()

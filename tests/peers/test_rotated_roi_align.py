@@ -56,7 +56,7 @@ def test_mmcvs_recorded_cases(name):
 
 @pytest.mark.parametrize("quarters", range(4))
 def test_detectron2s_recorded_case(quarters):
-    """A ramp of 5 x 5; a bin is half a pixel wide, so that theirs takes one sample of it."""
+    """A ramp of 5 x 5; bins are half a pixel wide, so that detectron2 takes one sample of each."""
     image = torch.arange(25.0).reshape(1, 5, 5)
     found = wk.crop_patches(image, [[2.0, 2, 2, 2, 90 * quarters]], None, (4, 4))[0, 0]
     wanted = 4.5 + 2.5 * torch.arange(4.0)[:, None] + 0.5 * torch.arange(4.0)
@@ -64,7 +64,7 @@ def test_detectron2s_recorded_case(quarters):
 
 
 def test_a_box_of_an_image_of_half_the_size():
-    """detectron2's; bins of 2 x 2 pixels there, and of one in the half."""
+    """From detectron2: bins of 2 x 2 pixels in the full image, of one pixel in the half."""
     image = torch.rand(1, 30, 30, generator=torch.Generator().manual_seed(0)).double() * 100
     half = image.unflatten(2, (15, 2)).unflatten(1, (15, 2)).mean((2, 4))
     fine = wk.crop_patches(image, [[15.0, 15, 10, 10, 0]], None, (10, 10))[0, 0]
@@ -73,8 +73,8 @@ def test_a_box_of_an_image_of_half_the_size():
     torch.testing.assert_close(found, means, rtol=0, atol=1e-12)
 
 
-def test_an_empty_box():
-    """Is refused, where detectron2 answers 0."""
+def test_an_empty_box_is_rejected():
+    """detectron2 returns 0 here."""
     image = torch.rand(1, 5, 5, generator=torch.Generator().manual_seed(0))
     with pytest.raises(ValueError, match="crop_patches: `boxes` must"):
         wk.crop_patches(image, [[2.0, 3, 0, 0, 0]], None, (7, 7))
@@ -84,8 +84,8 @@ BOXES = ((0.0, 0, 9, 9), (0, 5, 4, 9), (5, 5, 9, 9))
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
-def test_boxes_that_are_not_turned_are_the_upright_ones(device):
-    """detectron2's on a GPU: values and gradients of three boxes."""
+def test_boxes_with_angle_0_equal_upright_ones(device):
+    """From detectron2's GPU tests: values and gradients of three boxes."""
     if device == "cuda" and not torch.cuda.is_available():
         pytest.skip("needs a GPU")
     image = torch.rand(1, 10, 10, generator=torch.Generator().manual_seed(0)).double().to(device)

@@ -49,7 +49,7 @@ REFUSED = [
     *(("CenterCrop", {"size": s}) for s in ([1, 2, 3], ())),
     *(("ElasticTransform", {name: [1, 2, 3]}) for name in ("alpha", "sigma")),
 ]
-NAMED = {  # where torchvision fails inside torch, at the first call
+NAMED = {  # here torchvision fails inside torch, at the first call
     "RandomAffine: `degrees` must be (low, high)": ("RandomAffine", {"degrees": (2, 1)}),
     "RandomAffine: `scale` must": ("RandomAffine", {"degrees": 0, "scale": (2, 1)}),
     "RandomAffine: `shear` must": ("RandomAffine", {"degrees": 0, "shear": (0, 1, 2, 1)}),
@@ -65,13 +65,13 @@ NAMED = {  # where torchvision fails inside torch, at the first call
 
 
 def pair(name: str, **options: Any) -> tuple[Any, Any]:
-    """warpkit's and torchvision's."""
+    """warpkit's and torchvision's transform."""
     return getattr(transforms, name)(**options), getattr(v2, name)(**options)
 
 
 @pytest.mark.parametrize(("name", "options"), REFUSED)
 @pytest.mark.filterwarnings("ignore:Scale and ratio")
-def test_what_torchvision_refuses_is_refused_in_its_words(name: str, options: dict[str, Any]):
+def test_arguments_that_torchvision_rejects_get_its_error(name: str, options: dict[str, Any]):
     said = []
     for module in (transforms, v2):
         with pytest.raises((ValueError, TypeError)) as error:
@@ -82,14 +82,14 @@ def test_what_torchvision_refuses_is_refused_in_its_words(name: str, options: di
 
 @pytest.mark.parametrize("text", NAMED)
 @pytest.mark.filterwarnings("ignore:Scale and ratio")
-def test_what_torchvision_finds_late_is_named_at_once(text: str):
+def test_errors_that_torchvision_raises_late_are_raised_at_once(text: str):
     name, options = NAMED[text]
     with pytest.raises((ValueError, TypeError)) as error:
         getattr(transforms, name)(**options)
     assert str(error.value).startswith(text)
 
 
-def test_draws_keep_to_their_ranges():
+def test_draws_stay_in_their_ranges():
     torch.manual_seed(0)
     affine = transforms.RandomAffine((-7, 20), (0.1, 0.3), (0.5, 0.9), (1, 2, -4, -3))
     crop = transforms.RandomResizedCrop(5, scale=(0.3, 0.5), ratio=(0.8, 1.5))
@@ -111,7 +111,7 @@ def test_draws_keep_to_their_ranges():
         assert 0 <= box["left"] <= 300 - box["width"]
         corners = torch.tensor([[-0.5, -0.5, 1], [299.5, -0.5, 1], [299.5, 199.5, 1]]).double()
         moved = corners @ bend.matrix(bend.make_params([image]), (200, 300)).mT
-        # torchvision moves the corners by pixels from 0 to side - 1, and whole ones
+        # torchvision moves corners by whole pixels, within 0 to side - 1
         apart = (moved[:, :2] / moved[:, 2:] - corners[:, :2]).abs().amax(0)
         assert apart[0] <= 0.2 * 300 + 1.5
         assert apart[1] <= 0.2 * 200 + 1.5
@@ -151,7 +151,7 @@ def sample() -> dict[str, Any]:
     ("name", "kind"),
     [*((name, dict) for name in (*MADE, "Fused")), ("CenterCrop", list), ("Fused", tuple)],
 )
-def test_a_structure_keeps_its_form_and_types(name: str, kind: Any):
+def test_nested_samples_keep_their_structure_and_types(name: str, kind: Any):
     made = sample()
     if name == "Fused":
         ours = transforms.Fused([transforms.RandomAffine(30), transforms.Resize((16, 16))])
@@ -175,8 +175,8 @@ def test_a_structure_keeps_its_form_and_types(name: str, kind: Any):
     assert len(sizes) == 1
 
 
-def test_a_plain_tensor_counts_where_nothing_else_is_an_image():
-    """The first of plain tensors, as an image, and only beside no other kind of image."""
+def test_a_plain_tensor_is_an_image_only_without_other_images():
+    """Of several plain tensors only the first counts as an image."""
     plain = torch.arange(12.0).reshape(1, 3, 4)
     others = (tv_tensors.Image(plain), tv_tensors.Video(plain[None]))
     picture = PIL.Image.fromarray(np.zeros((3, 4), np.uint8))
@@ -205,14 +205,14 @@ def test_a_plain_tensor_counts_where_nothing_else_is_an_image():
     ],
 )
 @pytest.mark.parametrize("canvas", [(17, 11), (11, 17), (11, 11), (6, 40)])
-def test_sizes_of_one_side_and_of_the_longest(size: Any, most: Any, canvas: tuple[int, int]):
+def test_sizes_by_one_side_and_by_the_longest_side(size: Any, most: Any, canvas: tuple[int, int]):
     ours, theirs = pair("Resize", size=size, max_size=most)
     image = torch.zeros(1, *canvas)
     assert ours(image).shape == theirs(image).shape
     assert ours.output_size({}, canvas) == tuple(theirs(image).shape[1:])
 
 
-def test_a_size_that_is_there_changes_no_bit():
+def test_resizing_to_the_same_size_changes_no_bit():
     image = IMAGE.clone()
     image[0, 0, 0] = torch.nan
     for given in (image, tv_tensors.Image(image), (image * 255).to(torch.uint8)):
@@ -222,7 +222,7 @@ def test_a_size_that_is_there_changes_no_bit():
 
 
 @pytest.mark.parametrize("size", [(4, 2), (4,), [5], 5, (4, 3), 1, (30, 5), (5, 31), 60])
-def test_the_middle_is_torchvisions(size: Any):
+def test_center_crops_match_torchvision(size: Any):
     ours, theirs = pair("CenterCrop", size=size)
     boxes = tv_tensors.BoundingBoxes(  # pyright: ignore
         [[1.0, 2, 6, 9], [0, 0, 11, 17]], format="XYXY", canvas_size=(17, 11)
@@ -235,7 +235,7 @@ def test_the_middle_is_torchvisions(size: Any):
 
 @pytest.mark.parametrize("alpha", [10, 10.0, [10.0], (3.0, 9.0)])
 @pytest.mark.parametrize("sigma", [1, 0.7, [0.5], (1.0, 0.4)])
-def test_a_field_is_torchvisions_draw(alpha: Any, sigma: Any):
+def test_elastic_fields_match_torchvisions_draw(alpha: Any, sigma: Any):
     drawn = []
     for transform in pair("ElasticTransform", alpha=alpha, sigma=sigma):
         torch.manual_seed(3)
@@ -248,7 +248,7 @@ def test_a_field_is_torchvisions_draw(alpha: Any, sigma: Any):
 @pytest.mark.parametrize(
     "name", ["RandomHorizontalFlip", "RandomVerticalFlip", "RandomPerspective"]
 )
-def test_never_and_always(name: str, p: float):
+def test_probabilities_of_0_and_1(name: str, p: float):
     ours = getattr(transforms, name)(p=p)
     for seed in range(5):
         torch.manual_seed(seed)
@@ -256,7 +256,7 @@ def test_never_and_always(name: str, p: float):
 
 
 @pytest.mark.parametrize("padding", [None, 1, (1, 1), (1, 1, 1, 1)])
-def test_a_crop_that_is_larger_than_the_image(padding: Any):
+def test_a_crop_that_is_larger_than_the_image_is_rejected(padding: Any):
     """torchvision's own, in a run."""
     fused = transforms.Fused([v2.RandomCrop((20, 14), padding=padding)])
     with pytest.raises(ValueError, match=r"larger than (padded )?input image size"):

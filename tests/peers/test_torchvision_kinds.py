@@ -1,7 +1,7 @@
 """Expectations of torchvision's tests of kernels, and of pixels compared with PIL.
 
 The facts are of its test_transforms_v2: batches, empty batches, types, fills, formats of boxes,
-memory, and PIL's pictures; the code is ours. Draws, errors and structures are in
+memory, and PIL's images; the code is ours. Draws, errors and structures are in
 `test_torchvision`.
 """
 
@@ -50,7 +50,7 @@ def made(name: str, **options: Any) -> Any:
 
 
 def noise(*shape: int, dtype: torch.dtype = torch.uint8, seed: int = 0) -> Tensor:
-    """Bytes, or such levels in [0, 1]."""
+    """Bytes, or their levels in [0, 1]."""
     generator = torch.Generator().manual_seed(seed)
     levels = torch.randint(0, 256, shape, generator=generator, dtype=torch.uint8)
     return (levels / 255).to(dtype) if dtype.is_floating_point else levels.to(dtype)
@@ -85,8 +85,8 @@ KINDS: dict[str, Any] = {
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", MADE)
-def test_batches_are_their_items(name: str, kind: str, device: str):
-    """Of any dimensions, also of no item; of the given type, which is not written to."""
+def test_batches_equal_their_items(name: str, kind: str, device: str):
+    """Batches of any dimensions, also empty ones; types are kept, and inputs not modified."""
     transform, given = made(name), KINDS[kind]()
     torch.manual_seed(1)
     params = transform.make_params([given])
@@ -95,7 +95,7 @@ def test_batches_are_their_items(name: str, kind: str, device: str):
     assert torch.equal(given, before)
     assert (type(alone), alone.dtype) == (type(given), given.dtype)
     item = given.as_subclass(Tensor).to(device)
-    # boxes are rows, and have no other dimensions
+    # boxes are rows, without further dimensions
     of_rows = "boxes" in kind
     for batch in ((2,), (0,)) if of_rows else ((2,), (2, 1), (0,), (5, 0), (0, 5)):
         times = (*batch, 1) if of_rows else (*batch, *[1] * item.ndim)
@@ -115,7 +115,7 @@ FILLS = [None, 1, 0.5, [1], [0.2], (0,), (0.7,), [1, 0, 1], [0.1, 0.2, 0.3], (0,
 
 @pytest.mark.parametrize("fill", FILLS)
 @pytest.mark.parametrize("name", ["rotation", "rotation, expanded", "elastic"])
-def test_every_form_of_fill(name: str, fill: Any):
+def test_every_form_of_fill_is_accepted(name: str, fill: Any):
     image = noise(3, *SIZE, dtype=torch.float64)
     kind, options = MADE[name]
     given = list(map(float, fill)) if isinstance(fill, list | tuple) else fill
@@ -130,8 +130,8 @@ def test_every_form_of_fill(name: str, fill: Any):
 @pytest.mark.parametrize("kind", FORMATS)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.int64])
 @pytest.mark.parametrize("name", [name for name in MADE if name != "elastic"])
-def test_boxes_are_the_hull_of_their_corners(name: str, dtype: torch.dtype, kind: str):
-    """Moved by the map of the pixels, and cut by the canvas; whole numbers to one of theirs."""
+def test_boxes_enclose_their_moved_corners(name: str, dtype: torch.dtype, kind: str):
+    """Moved like pixels and clamped to the canvas; integers agree to within 1."""
     transform, given = made(name), boxes(kind, dtype)
     for seed in range(5):
         torch.manual_seed(seed)
@@ -152,7 +152,7 @@ def test_boxes_are_the_hull_of_their_corners(name: str, dtype: torch.dtype, kind
         wanted = tv_tensors.BoundingBoxes(hull, format="XYXY", canvas_size=(height, width))  # pyright: ignore
         wanted = v2.functional.convert_bounding_box_format(wanted, new_format=kind)
         near = 1e-4
-        if dtype == torch.int64:  # which are rounded before a crop is enlarged
+        if dtype == torch.int64:  # rounded before a crop is enlarged
             near = 8.0 if "crop" in name else 2.0
         apart = found.as_subclass(Tensor).double() - wanted.as_subclass(Tensor)
         assert apart.abs().max() <= near, (seed, apart)
@@ -167,7 +167,7 @@ THIN: dict[str, Any] = {
 
 @pytest.mark.parametrize("kind", FORMATS)
 @pytest.mark.parametrize("name", [name for name in MADE if "expanded" not in name])
-def test_boxes_without_extent_are_torchvisions(name: str, kind: str):
+def test_boxes_without_extent_match_torchvision(name: str, kind: str):
     given = tv_tensors.BoundingBoxes(THIN[kind], format=kind, canvas_size=SIZE)  # pyright: ignore
     found = []
     for module in (transforms, v2):
@@ -189,8 +189,8 @@ LIMITS = {"affine": 2, "rotation": 1, "rotation, expanded": 1}
         *((name, at) for name in ("affine", "rotation") for at in ((1.2, 4.9), (-3.0, 1.0))),
     ],
 )
-def test_turned_pixels_are_pils_nearly(name: str, center: Any, fill: Any):
-    """By bilinear nearer than torchvision's, which counts an edge's coverage twice."""
+def test_rotated_pixels_are_close_to_pils(name: str, center: Any, fill: Any):
+    """With bilinear they are closer than torchvision's, which counts an edge's coverage twice."""
     kind, options = MADE[name]
     image = noise(3, *SIZE)
     picture = v2.functional.to_pil_image(image)
@@ -215,7 +215,7 @@ COEFFICIENTS = [
 
 @pytest.mark.parametrize("fill", [None, 127, [255, 0, 255], [25, 51, 76]])
 @pytest.mark.parametrize("coefficients", COEFFICIENTS)
-def test_pixels_in_perspective_are_pils(coefficients: list[float], fill: Any):
+def test_pixels_in_perspective_are_close_to_pils(coefficients: list[float], fill: Any):
     image = noise(3, *SIZE)
     picture = v2.functional.to_pil_image(image)
     for interpolation in ("nearest", "bilinear"):
@@ -243,7 +243,7 @@ def test_pixels_in_perspective_are_pils(coefficients: list[float], fill: Any):
         ("RandomResizedCrop", {"size": (19, 32)}),
     ],
 )
-def test_resized_pixels_are_pils_to_a_level(name: str, options: Any, interpolation: str):
+def test_resized_pixels_match_pil_to_one_level(name: str, options: Any, interpolation: str):
     image = noise(3, *SIZE)
     given = {**options, "interpolation": v2.InterpolationMode(interpolation), "antialias": True}
     ours, theirs = getattr(transforms, name), getattr(v2, name)(**given)
@@ -253,12 +253,12 @@ def test_resized_pixels_are_pils_to_a_level(name: str, options: Any, interpolati
         torch.manual_seed(4)
         found = ours(**given, arithmetic=arithmetic)(image).double()
         assert found.shape == wanted.shape
-        # Pillow saturates what bicubic overshoots after each of its two passes
+        # Pillow clamps bicubic's overshoot after each of its two passes
         assert (found - wanted).abs().max() <= most or (most, interpolation) == (1, "bicubic")
 
 
 @pytest.mark.parametrize("name", ["horizontal flip", "vertical flip", "middle"])
-def test_moved_pixels_are_pils(name: str):
+def test_flips_and_crops_match_pil(name: str):
     image = noise(3, *SIZE)
     kind, options = MADE[name]
     wanted = getattr(v2, kind)(**options)(v2.functional.to_pil_image(image))
@@ -266,7 +266,7 @@ def test_moved_pixels_are_pils(name: str):
 
 
 @pytest.mark.parametrize("size", [(163, 163), (72, 333), (313, 95)])
-def test_fields_of_the_usual_strength(size: tuple[int, int]):
+def test_elastic_fields_of_the_usual_strength_match_torchvision(size: tuple[int, int]):
     image = torch.nn.functional.interpolate(noise(1, 3, 9, 9, dtype=torch.float64), size)[0]
     found = []
     for module in (transforms, v2):
@@ -280,8 +280,8 @@ def test_fields_of_the_usual_strength(size: tuple[int, int]):
 @pytest.mark.parametrize("antialias", [True, False])
 @pytest.mark.parametrize("interpolation", ["nearest", "nearest-exact", "bilinear", "bicubic"])
 @pytest.mark.parametrize("dtype", [torch.uint8, torch.float32])
-def test_the_order_in_memory_is_kept(dtype: torch.dtype, interpolation: str, antialias: bool):
-    """Channels last, of a batch; of one image torch does not say it, and it comes as planes."""
+def test_the_memory_format_is_kept(dtype: torch.dtype, interpolation: str, antialias: bool):
+    """Channels last is kept for batches; torch cannot tell it for one image: it becomes planar."""
     options: Any = {"interpolation": v2.InterpolationMode(interpolation), "antialias": antialias}
     resize = transforms.Resize(17, **options)
     rows = noise(1, 3, *SIZE, dtype=dtype)
@@ -299,14 +299,14 @@ def test_half_floats_are_not_rounded():
     assert (out.round() - out).abs().sum() > 0
 
 
-def test_the_longest_side_counts_where_the_shortest_is_there():
+def test_max_size_counts_if_the_shortest_side_already_fits():
     for given in (*(KINDS[kind]() for kind in KINDS), v2.functional.to_pil_image(noise(3, *SIZE))):
         out = transforms.Resize(11, max_size=12)(given)
         assert max(v2.functional.get_size(out)) == 12
 
 
-def test_pil_images_are_resized_without_antialias_too():
-    """torchvision warns, and averages all the same."""
+def test_pil_images_can_be_resized_without_antialias():
+    """torchvision warns and antialiases anyway."""
     image = noise(3, *SIZE)
     resize = transforms.Resize((5, 6), antialias=False)
     out = resize(v2.functional.to_pil_image(image))
@@ -315,7 +315,7 @@ def test_pil_images_are_resized_without_antialias_too():
 
 @pytest.mark.parametrize("degrees", [30, (-15, 20)])
 @pytest.mark.parametrize("shear", [None, (12, 30, -17, 5), 10, (-5, 12)])
-def test_draws_of_turns_keep_to_their_ranges(degrees: Any, shear: Any):
+def test_draws_of_rotations_stay_in_their_ranges(degrees: Any, shear: Any):
     image, low_high = noise(3, *SIZE), degrees if isinstance(degrees, tuple) else (-30, 30)
     affine, turn = transforms.RandomAffine(degrees, shear=shear), transforms.RandomRotation(degrees)
     for seed in range(10):

@@ -1,4 +1,4 @@
-"""The gradient of "area" to the box, where cell edges lie between pixels: the right-hand one."""
+"""The gradient of "area" to the box is right-hand where cell edges are between pixels."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ ROW = noise(9, seed=3).numpy()
 
 
 def mean(row: np.ndarray, low: float, high: float) -> float:
-    """Of the part of a row between two edges, from its integral."""
+    """The mean of a row between two edges, from its integral."""
     integral = np.concatenate(([0.0], row.cumsum()))
     at = np.interp([low, high], np.arange(len(integral)), integral)
     return (at[1] - at[0]) / (high - low)
 
 
 def slopes(row: np.ndarray, low: float, high: float, size: int) -> np.ndarray:
-    """The derivatives of each cell's mean by the box's two edges, (size, 2), by hand.
+    """The derivatives of each cell's mean with respect to the box's edges, (size, 2), by hand.
 
-    A mean m over [a, b] changes by (m - row at a) / (b - a) as a moves, and by (row at b - m) /
-    (b - a) as b does: of two pixels that meet there the right one, but at the end of the row.
+    The derivatives of a mean m over [a, b] are (m - row at a) / (b - a) for a and
+    (row at b - m) / (b - a) for b. Between pixels the right one counts, except at the row's end.
     """
     found = []
     for i in range(size):
@@ -36,7 +36,7 @@ def slopes(row: np.ndarray, low: float, high: float, size: int) -> np.ndarray:
     return np.array(found)
 
 
-BOXES = [  # whole cells, half of them, one cell, the end of the row, none between pixels
+BOXES = [  # whole cells, half cells, one cell, the end of the row, no edge between pixels
     (1, 7, 3),
     (1, 4, 2),
     (2, 8, 1),
@@ -48,7 +48,7 @@ BOXES = [  # whole cells, half of them, one cell, the end of the row, none betwe
 
 @pytest.mark.parametrize("axis", [0, 1])
 @pytest.mark.parametrize(("low", "high", "size"), BOXES)
-def test_the_slope_by_hand(low: float, high: float, size: int, axis: int):
+def test_slopes_by_hand(low: float, high: float, size: int, axis: int):
     image = torch.from_numpy(np.stack((ROW, ROW[::-1].copy())))[:, None]
     box, shape = [low, 0.0, high, 1.0], (1, size)
     if axis:
@@ -62,8 +62,8 @@ def test_the_slope_by_hand(low: float, high: float, size: int, axis: int):
             np.testing.assert_allclose(got[axis::2], slope, rtol=0, atol=1e-13)
 
 
-def test_the_slope_is_a_derivative_from_the_right():
-    """Of all four edges at once, against one-sided differences of a weighted sum."""
+def test_slopes_are_derivatives_from_the_right():
+    """For all four edges at once, compared with one-sided differences of a weighted sum."""
     image, weight = noise(2, 8, 9), noise(2, 3, 3)
 
     def total(box):
@@ -76,7 +76,7 @@ def test_the_slope_is_a_derivative_from_the_right():
         torch.testing.assert_close(got[k], slope, rtol=0, atol=1e-5)
 
 
-def test_what_only_touches_a_cell_leaves_no_nan():
+def test_a_nan_that_only_touches_a_cell_does_not_leak():
     image = noise(1, 1, 9)
     image[..., 7] = torch.nan
     box = torch.tensor([1.0, 0.0, 7.0, 1.0], dtype=torch.float64, requires_grad=True)

@@ -1,4 +1,4 @@
-"""The pixels of cv2.resize and PIL.Image.resize: recorded, and as installed."""
+"""The pixels of cv2.resize and PIL.Image.resize: recorded, and of the installed libraries."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def is_promised(
 
 @pytest.mark.parametrize("arithmetic", ["opencv4", "opencv5", "opencv4_ipp", "opencv5_ipp"])
 def test_recorded_results_of_opencv(arithmetic, monkeypatch):
-    monkeypatch.setattr(opencv_ipp_resize, "AVX512", True)  # they come from AVX-512
+    monkeypatch.setattr(opencv_ipp_resize, "AVX512", True)  # recorded with AVX-512
     arrays, checked, left_out, wrong = golden("opencv"), 0, 0, {}
     for case in json.loads(str(arrays["cases"])):
         name = case["id"]
@@ -86,7 +86,7 @@ def test_recorded_results_of_opencv(arithmetic, monkeypatch):
         dsize = None if case["factors"] else size[::-1]
         call = Call(arrays[f"{name}.input"], case["interpolation"], dsize, fx, fy)
         if call.image.dtype in (np.int8, np.int32) and call.interpolation in ("bicubic", "area"):
-            continue  # of a size that stays: labels, which these do not take here
+            continue  # labels of unchanged size, which these arithmetics do not accept
         if not is_promised(call, arithmetic, wanted, "x86_64"):
             left_out += 1
             continue
@@ -100,7 +100,7 @@ def test_recorded_results_of_opencv(arithmetic, monkeypatch):
 
 @pytest.mark.parametrize("backend", ["cpu", "reference"])
 def test_recorded_results_of_ipp_with_avx2(backend, monkeypatch):
-    """Each of them would be another's with AVX-512."""
+    """Each of them would be different with AVX-512."""
     arrays = golden("ipp-avx2")
     for wide in (False, True):
         monkeypatch.setattr(opencv_ipp_resize, "AVX512", wide)
@@ -115,8 +115,8 @@ def test_recorded_results_of_ipp_with_avx2(backend, monkeypatch):
 @pytest.mark.parametrize("channels", [1, 2, 3, 4, 5, 6])
 @pytest.mark.parametrize("interpolation", FLAGS)
 @pytest.mark.parametrize("ipp", [False, True])
-def test_the_installed_opencv(interpolation, ipp, channels):
-    """0 differing values wherever it is promised; elsewhere close."""
+def test_the_installed_opencvs_pixels(interpolation, ipp, channels):
+    """No value differs where this is guaranteed; elsewhere values are close."""
     if ipp and not IPP_IS_KNOWN:
         pytest.skip(f"nothing is promised of {cv2.ipp.getIppVersion()}")
     cv2.ipp.setUseIPP(ipp)
@@ -128,7 +128,7 @@ def test_the_installed_opencv(interpolation, ipp, channels):
         for _ in range(6):
             call = random_call(random, interpolation, dtype, channels)
             wanted = call_cv2(cv2, call)
-            if wanted is None:  # refused: other channels or types
+            if wanted is None:  # OpenCV rejects these channels or types
                 continue
             got = call_warpkit(call, wanted.shape[:2], arithmetic)
             values += got.size
@@ -142,7 +142,7 @@ def test_the_installed_opencv(interpolation, ipp, channels):
 
 
 @compares_with_opencv
-def test_larger_images_of_the_installed_opencv():
+def test_the_installed_opencvs_pixels_of_larger_images():
     """Rows of several vector registers and blocks, up to 300 pixels a side."""
     random = np.random.default_rng(4)
     for ipp in (False, True) if IPP_IS_KNOWN else (False,):
@@ -159,7 +159,7 @@ def test_larger_images_of_the_installed_opencv():
 
 
 def test_recorded_results_of_pillow(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(pillow, "CHOOSES_ORDER", True)  # recorded by 13
+    monkeypatch.setattr(pillow, "CHOOSES_ORDER", True)  # recorded with Pillow 13
     arrays = golden("pillow")
     cases = json.loads(str(arrays["cases"]))
     for case in cases:
@@ -172,7 +172,7 @@ def test_recorded_results_of_pillow(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_before_pillow_13_the_pass_along_x_comes_first(monkeypatch: pytest.MonkeyPatch):
-    """The two passes are then two resizes, of which each changes one side."""
+    """The two passes then equal two resizes, each of which changes one side."""
     image = torch.randint(256, (3, 40, 50), dtype=torch.uint8)
     options = {"interpolation": "bicubic", "arithmetic": "pillow"}
     across = wk.resize(wk.resize(image, (40, 57), **options), (33, 57), **options)
@@ -186,7 +186,7 @@ def test_before_pillow_13_the_pass_along_x_comes_first(monkeypatch: pytest.Monke
 
 @pytest.mark.parametrize("name", ["nearest", "box", "bilinear", "hamming", "bicubic", "lanczos"])
 @pytest.mark.parametrize("mode", MODES)
-def test_the_installed_pillow(mode, name):
+def test_the_installed_pillows_pixels(mode, name):
     random = np.random.default_rng([len(name), len(mode), ord(mode[0])])
     dtype, channels = MODES[mode]
     for n in range(30):
@@ -202,7 +202,7 @@ def test_the_installed_pillow(mode, name):
                 box = (int(x1), int(y1), min(int(x2) + 1, width), min(int(y2) + 1, height))
             if n % 8 == 3:
                 box = (0, 0, width, height)
-        if mode == "I;16" and PILLOW < (12, 3):  # which kept the low byte of what is above 65535
+        if mode == "I;16" and PILLOW < (12, 3):  # they kept the low byte of values above 65535
             given = given // 3 + given.dtype.type(20_000)
         try:
             wanted = call_pillow(given, mode, size, name, box)
@@ -238,7 +238,7 @@ MUTATIONS = [
 def test_another_constant_gives_other_pixels(
     module, constant, value, name, dtype, kind, monkeypatch
 ):
-    """So that the comparisons above would see it."""
+    """So the comparisons above would detect it."""
     cv2.ipp.setUseIPP(kind == "ipp")
     random = np.random.default_rng(3)
     calls = [
@@ -281,7 +281,7 @@ def test_another_constant_gives_other_pixels(
     assert total() == 0
 
 
-def test_versions_differ_in_nearest_exact_alone():
+def test_versions_differ_only_in_nearest_exact():
     given = noise(3, 38, 52, dtype=torch.uint8)
     for name in FLAGS:
         four, five = (
@@ -291,7 +291,7 @@ def test_versions_differ_in_nearest_exact_alone():
         assert torch.equal(four, five) == (name != "nearest_exact"), name
 
 
-def test_batches_are_images_one_by_one():
+def test_batches_equal_single_images():
     given = noise(2, 2, 3, 13, 17, dtype=torch.uint8)
     for arithmetic in ("opencv5", "opencv5_ipp", "pillow"):
         options = {"interpolation": "bicubic", "arithmetic": arithmetic}
@@ -300,7 +300,7 @@ def test_batches_are_images_one_by_one():
 
 
 @compares_with_opencv
-def test_nan_and_infinity_go_where_opencv_lets_them():
+def test_nan_and_infinity_spread_as_in_opencv():
     cv2.ipp.setUseIPP(False)
     given = np.random.default_rng(0).random((13, 17, 3)).astype(np.float32)
     given[5, 6, 1], given[2, 9] = np.nan, np.inf

@@ -39,12 +39,12 @@ OPTIONS = [
     [
         (options, name)
         for place, options in enumerate(OPTIONS)
-        # both where the image is a plain float one: the same options are traced by one of them
+        # both for a plain float image; the other options are traced with one of them
         for name in (BACKENDS if place == 0 else BACKENDS[place % 2 :][:1])
     ],
     ids=lambda o: "-".join(map(str, o.values())) if isinstance(o, dict) else o,
 )
-def test_it_traces_whole_with_its_gradient(options, backend):
+def test_compile_makes_one_graph_with_gradients(options, backend):
     def resize(image):
         return wk.resize(image, (4, 13), backend=backend, **options)
 
@@ -55,7 +55,7 @@ def test_it_traces_whole_with_its_gradient(options, backend):
         torch.testing.assert_close(got, wanted, rtol=0, atol=TOLERANCE["compiled float32"])
 
 
-def test_compiled_integers_are_the_same():
+def test_compiled_resizes_of_integers_are_the_same():
     def resize(image):
         options = {"size": (4, 13), "interpolation": "bicubic"}
         kinds = ("opencv5", "opencv4_ipp", "pillow")
@@ -67,7 +67,7 @@ def test_compiled_integers_are_the_same():
         assert torch.equal(got, wanted)
 
 
-def test_a_box_that_is_a_tensor_traces_with_its_gradient():
+def test_a_tensor_box_is_traced_with_its_gradient():
     def resize(image, box):
         return wk.resize(image, (4, 13), box=box)
 
@@ -86,11 +86,11 @@ def test_a_box_that_is_a_tensor_traces_with_its_gradient():
     [
         ("cpu", {}),
         ("reference", {"antialias": False}),
-        ("reference", {"interpolation": "area"}),  # as every filter of many taps, in a third of 9 s
+        ("reference", {"interpolation": "area"}),  # like all filters with many taps; 3 s, not 9
     ],
 )
-def test_it_traces_whole_for_any_batch(backend, options):
-    """Not by inductor, which takes 40 s for the reference: it compiles a warp in tests/warp."""
+def test_compile_makes_one_graph_for_any_batch(backend, options):
+    """Not with inductor, which takes 40 s for the reference; tests/warp compiles a warp with it."""
 
     def resize(image):
         return wk.resize(image, (5, 4), backend=backend, **options)
@@ -102,7 +102,7 @@ def test_it_traces_whole_for_any_batch(backend, options):
 
 
 class Resize(nn.Module):
-    """A resize as a module, which is what exporters take."""
+    """A resize as a module, which exporters require."""
 
     def __init__(self, **options) -> None:
         super().__init__()
@@ -117,7 +117,7 @@ class Resize(nn.Module):
     [(options, place % 2 == 0) for place, options in enumerate(OPTIONS)],
     ids=lambda o: "-".join(map(str, o.values())) if isinstance(o, dict) else str(o),
 )
-def test_export_with_a_batch_of_any_size(options, strict):
+def test_exported_resizes_accept_batches_of_any_size(options, strict):
     batch = torch.export.Dim("batch", min=1, max=64)
     image = noise(2, 3, 7, 9).float()
     module = Resize(**options)
@@ -129,12 +129,12 @@ def test_export_with_a_batch_of_any_size(options, strict):
 
 
 @pytest.mark.parametrize("options", OPTIONS, ids=lambda o: "-".join(map(str, o.values())))
-def test_fake_and_meta_tensors_have_the_shape(options):
+def test_fake_and_meta_tensors_have_the_right_shape(options):
     with FakeTensorMode(allow_non_fake_inputs=True):
         image = torch.empty(2, 3, 7, 9)
         assert wk.resize(image, (4, 13), **options).shape == (2, 3, 4, 13)
     real = noise(2, 3, 7, 9).float()
-    assert wk.resize(real, (4, 13), **options).isfinite().all()  # no table of fakes was kept
+    assert wk.resize(real, (4, 13), **options).isfinite().all()  # no fake table was cached
     if "box" not in options:
         meta = wk.resize(torch.empty(2, 3, 7, 9, device="meta"), (4, 13), **options)
         assert meta.shape == (2, 3, 4, 13)

@@ -52,7 +52,7 @@ def bytes_of(*shape: int, ends: bool = False) -> Tensor:
 
 
 def traced(image: Tensor, size: tuple[int, int], name: str, arithmetic: str, antialias=None):
-    """What the graph computes, by torch's operations as they stand."""
+    """The exported graph's result, computed by torch's operations."""
     return exported.resize(image, size, named_rule("resize", name, antialias, arithmetic))
 
 
@@ -65,7 +65,7 @@ def without_ipp():
 
 
 @pytest.mark.parametrize("name", PILLOW)
-def test_the_graph_of_pillow_is_pillows(name):
+def test_pillows_graph_has_pillows_pixels(name):
     filter_number = Image.Resampling[name.upper()]
     for source, size in SIZES:
         image = bytes_of(2, 3, *source, ends=source[0] % 2 == 0)
@@ -77,7 +77,7 @@ def test_the_graph_of_pillow_is_pillows(name):
 
 @pytest.mark.usefixtures("without_ipp")
 @pytest.mark.parametrize("name", OPENCV)
-def test_the_graph_of_opencv_is_opencvs(name):
+def test_opencvs_graph_has_opencvs_pixels(name):
     arithmetic = f"opencv{cv2.__version__[0]}"
     for source, size in SIZES:
         for channels in (1, 2, 3, 4):
@@ -89,8 +89,8 @@ def test_the_graph_of_opencv_is_opencvs(name):
 
 
 @pytest.mark.parametrize("name", TORCH)
-def test_the_graph_of_torch_is_the_references(name):
-    """Which is held to F.interpolate in test_torchvision."""
+def test_torchs_graph_has_the_references_pixels(name):
+    """test_torchvision compares the reference with F.interpolate."""
     for antialias in TORCH[name]:
         for source, size in SIZES:
             image = bytes_of(2, 3, *source, ends=source[0] % 2 == 0)
@@ -101,7 +101,7 @@ def test_the_graph_of_torch_is_the_references(name):
 
 
 def test_blocks_hold_every_sum_in_float32():
-    """Their digits put together are the weights; windows of 2,000 taps have more digits."""
+    """Their digits together make the weights; windows of 2,000 taps need more digits."""
     random = np.random.default_rng(0)
     for length, taps in ((40, 6), (3000, 2000)):
         first = np.sort(random.integers(0, length - taps + 1, 5))
@@ -124,7 +124,7 @@ def test_blocks_hold_every_sum_in_float32():
 
 
 class Resizes(nn.Module):
-    """Several at once: most of an export's time goes to its start."""
+    """Several resizes in one model, since starting an export takes most of its time."""
 
     def __init__(self, *calls: dict) -> None:
         super().__init__()
@@ -135,7 +135,7 @@ class Resizes(nn.Module):
 
 
 def run_in_onnxruntime(module: nn.Module, image: Tensor, *others: Tensor, sides: bool = False):
-    """Every result is the module's, bit for bit; the model."""
+    """Check that every result has the module's bits, and return the model."""
     runtime = pytest.importorskip("onnxruntime")
     pytest.importorskip("onnxscript")
     axes = ("batch", None, "height", "width") if sides else ("batch",)
@@ -171,7 +171,7 @@ NAMES = {
 """Of every arithmetic: all ways through its code; tests that need no runtime take all names."""
 
 
-def test_onnxruntime_gives_the_same_integers_by_small_graphs_in_float32():
+def test_small_float32_graphs_give_the_same_integers_in_onnxruntime():
     pairs = [(arithmetic, name) for arithmetic, of in NAMES.items() for name in of]
     calls = [{"arithmetic": arithmetic, "interpolation": name} for arithmetic, name in pairs]
     assert {arithmetic for arithmetic, _ in pairs} == {*RESIZE_ARITHMETICS} - {"exact"}
@@ -185,8 +185,8 @@ def test_onnxruntime_gives_the_same_integers_by_small_graphs_in_float32():
     assert not {"Loop", "Scan", "If"} & {node.op_type for node in model.graph.node}
 
 
-def test_every_resize_of_bytes_is_a_small_graph_in_float32():
-    """What scripts/record_exports counted, each by itself."""
+def test_every_recorded_resize_of_bytes_is_a_small_float32_graph():
+    """As recorded by scripts/record_exports, for each resize by itself."""
     with (ROOT / "data" / "exports.csv").open(newline="") as file:
         file.readline()
         rows = [row for row in csv.DictReader(file) if row["function"] == "resize"]
@@ -205,7 +205,7 @@ def test_every_resize_of_bytes_is_a_small_graph_in_float32():
         assert {name for kind, name in counted if kind == arithmetic} == {*filters_of(arithmetic)}
 
 
-def test_other_resizes_say_that_they_need_one_size():
+def test_other_resizes_say_that_they_need_a_fixed_size():
     module = Resizes({"arithmetic": "opencv5", "interpolation": "area", "size": (4, 5)})
     with pytest.raises(Exception, match="of one height and width in an export, but for pillow's"):
         run_in_onnxruntime(module, bytes_of(2, 3, 48, 63), sides=True)

@@ -16,7 +16,7 @@ from tests.support.inputs import noise
 from tests.support.second_order import gradgradcheck
 from tests.support.tolerances import TOLERANCE
 
-# forward mode loads torch's own decompositions, which still use torch.jit.script
+# forward mode loads torch's decompositions, which still use torch.jit.script
 pytestmark = pytest.mark.filterwarnings("ignore:.*torch.jit.script:FutureWarning")
 
 BOX = torch.tensor([1.3, 0.7, 8.2, 8.1], dtype=torch.float64)
@@ -52,7 +52,7 @@ def test_first_and_second_order_to_the_box(name, antialias):
     assert gradcheck(function, inputs, check_forward_ad=True, fast_mode=True)
     assert gradgradcheck(function, inputs)
     slope = torch.autograd.grad(function(*inputs).square().sum(), inputs)[1]
-    assert slope.abs().min() > 1e-3  # every corner has one to be checked
+    assert slope.abs().min() > 1e-3  # every edge has a slope to check
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_first_and_second_order_to_the_box(name, antialias):
 )
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize(("name", "antialias"), WAYS)
-def test_the_gradient_is_the_adjoint(name, antialias, backend, shape, size):
+def test_the_backward_pass_is_the_adjoint(name, antialias, backend, shape, size):
     options = {"interpolation": name, "antialias": antialias, "backend": backend}
     image = image_of(*shape)
     result = wk.resize(image, size, **options)
@@ -73,7 +73,7 @@ def test_the_gradient_is_the_adjoint(name, antialias, backend, shape, size):
 
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
-def test_gradients_of_other_floats(dtype, backend):
+def test_gradients_of_half_types_and_float32(dtype, backend):
     weights = noise(2, 3, 5, 20, seed=2)
     grads = []
     for kind in (dtype, torch.float64):
@@ -87,7 +87,7 @@ def test_gradients_of_other_floats(dtype, backend):
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_forward_mode(backend):
+def test_forward_mode_tangents(backend):
     image, tangent = noise(3, 9, 10), noise(3, 9, 10, seed=8)
     function = partial(wk.resize, size=(4, 17), interpolation="bicubic", backend=backend)
     with forward.dual_level():
@@ -99,7 +99,7 @@ def test_forward_mode(backend):
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_transforms(backend):
+def test_vmap_and_jacobians(backend):
     images = noise(4, 3, 6, 7)
     function = partial(wk.resize, size=(4, 5), backend=backend)
     torch.testing.assert_close(vmap(function)(images), function(images), rtol=0, atol=1e-15)
@@ -125,7 +125,7 @@ def test_boxes_under_vmap():
         torch.testing.assert_close(vmap(crop)(boxes), loop, rtol=1e-12, atol=1e-12)
 
 
-def test_a_box_that_cannot_be_looked_at_gives_nan_where_it_is_none():
+def test_an_invalid_box_under_vmap_gives_nan():
     boxes, image = torch.stack([BOX, BOX + 2]), noise(2, 9, 10)
     got = vmap(lambda box: wk.resize(image, (4, 5), box=box))(boxes)
     assert not got[0].isnan().any()
@@ -140,7 +140,7 @@ def test_pillows_box_must_be_readable():
     assert torch.equal(got, wk.resize(image, (4, 5), box=BOX.tolist(), arithmetic="pillow"))
 
 
-def test_integers_say_that_no_gradient_reaches_a_box():
+def test_integer_images_warn_that_no_gradient_reaches_a_box():
     box = BOX.clone().requires_grad_()
     with pytest.warns(UserWarning, match="no gradient reaches `box` through an image of"):
         wk.resize(noise(1, 9, 10, dtype=torch.uint8), (4, 5), box=box)
@@ -161,8 +161,8 @@ ROUNDED = [
 
 
 @pytest.mark.parametrize(("arithmetic", "name", "dtype"), ROUNDED)
-def test_rounded_arithmetic_has_the_gradient_of_its_own_weights(arithmetic, name, dtype):
-    """cv2 and Pillow are linear in a float image: single bright pixels show every weight."""
+def test_rounded_arithmetics_have_the_gradient_of_their_weights(arithmetic, name, dtype):
+    """cv2 and Pillow are linear in a float image, so single bright pixels show every weight."""
     for (height, width), size in (((7, 9), (4, 5)), ((6, 8), (3, 4)), ((5, 6), (9, 13))):
         function = partial(wk.resize, size=size, interpolation=name, arithmetic=arithmetic)
         bright = torch.eye(height * width, dtype=dtype).reshape(-1, 1, height, width)
@@ -179,7 +179,7 @@ def gradient_of(function, image):
 
 
 @pytest.mark.parametrize("arithmetic", ["opencv5", "opencv4_ipp", "pillow"])
-def test_rounded_arithmetic_has_tangents_and_keeps_its_bits(arithmetic):
+def test_rounded_arithmetics_have_tangents_and_keep_their_bits(arithmetic):
     image, tangent = noise(3, 9, 10).float(), noise(3, 9, 10, seed=8).float()
     function = partial(wk.resize, size=(4, 17), interpolation="bicubic", arithmetic=arithmetic)
     value, slope = jvp(function, (image,), (tangent,))
@@ -189,8 +189,8 @@ def test_rounded_arithmetic_has_tangents_and_keeps_its_bits(arithmetic):
 
 
 @pytest.mark.parametrize(("arithmetic", "name"), [("pillow", "bicubic"), ("opencv5", "lanczos4")])
-def test_kernels_have_the_rounded_arithmetics_bits_and_gradients(arithmetic, name):
-    """Also of both passes in either order, of one alone, of a box, and of a batch of gradients."""
+def test_kernels_have_the_bits_and_gradients_of_rounded_arithmetics(arithmetic, name):
+    """With both passes in either order, with one pass, with a box, and with batched gradients."""
     image = noise(2, 3, 20, 31, dtype=torch.float32)
     for size in ((7, 9), (41, 50), (7, 50), (20, 9), (10, 31)):
         boxes = [None] if arithmetic != "pillow" else [None, (2.5, 1.0, 29.0, 17.25)]

@@ -37,7 +37,7 @@ def ultralytics(image: np.ndarray, size: Size, center: bool = True, scaleup: boo
 
 
 def yolox(image: np.ndarray, size: Size):
-    """preproc, before it turns the axes."""
+    """preproc, before it transposes the axes."""
     padded = np.full((*size, 3), 114, np.uint8)
     r = min(size[0] / image.shape[0], size[1] / image.shape[1])
     sides = int(image.shape[1] * r), int(image.shape[0] * r)
@@ -93,7 +93,7 @@ FRAMES = {
 
 
 @pytest.mark.parametrize("name", FRAMES)
-def test_the_programs_own_pixels(name):
+def test_letterbox_has_the_programs_pixels(name):
     program, options = FRAMES[name]
     draw, compared = random.Random(name), 0
     for n in range(60):
@@ -101,7 +101,8 @@ def test_the_programs_own_pixels(name):
         tall = draw.random() < 0.5
         given, size = ((sides[0], sides[2]), (sides[1], sides[3]))
         if n % 5 == 0:
-            size = (given[0] * 2 // 3 + 3, given[1] * 2 // 3 + 3)  # by nearly the same on both
+            # by nearly the same factor on both sides
+            size = (given[0] * 2 // 3 + 3, given[1] * 2 // 3 + 3)
         if tall:
             given, size = given[::-1], size[::-1]
         if name != "mmdetection" and n % 2:
@@ -119,7 +120,7 @@ def test_the_programs_own_pixels(name):
     assert compared > 1_000_000
 
 
-def test_the_sizes_on_which_the_roundings_differ():
+def test_sizes_on_which_the_programs_round_differently():
     sides = {
         rounding: wk.letterbox(torch.ones(1, 427, 640), (320, 320), rounding=rounding).matrix[1, 1]
         for rounding in ("even", "down", "half_up")
@@ -131,7 +132,7 @@ def test_the_sizes_on_which_the_roundings_differ():
 
 
 @pytest.mark.parametrize("place", ["center", "start"])
-def test_the_matrix_carries_boxes_there_and_back(place):
+def test_the_matrix_maps_boxes_there_and_back(place):
     image = torch.zeros(1, 60, 83)
     image[:, 20:40, 10:50] = 1.0
     frame, matrix = wk.letterbox(image, (200, 135), place=place, border_value=-1.0)
@@ -143,7 +144,7 @@ def test_the_matrix_carries_boxes_there_and_back(place):
     assert (there - found).abs().max() <= 1.0
     back = wk.transform_points(wk.invert(matrix), there - 0.5) + 0.5
     torch.testing.assert_close(back, corners, rtol=0, atol=1e-4)  # float32 at 200 pixels
-    # the resized part is the image under the matrix, but for the antialias of what shrinks
+    # the resized part is the image under the matrix, apart from antialiasing
     warped = wk.warp_affine(image, matrix, size=(200, 135), border="replicate")
     shown = frame[0] >= 0
     torch.testing.assert_close(frame[0][shown], warped[0][shown], rtol=0, atol=1e-4)
@@ -205,14 +206,14 @@ def test_gradients():
         ({"size": (1, 1)}, "letterbox: `image` must be of sides that keep at least one pixel"),
     ],
 )
-def test_refusals(options, words):
+def test_errors(options, words):
     with pytest.raises((ValueError, TypeError)) as raised:
         wk.letterbox(torch.ones(3, 2, 9), **options)
     assert str(raised.value).startswith(words)
 
 
-def test_the_stride_of_the_guide():
-    """docs/which-resize.md's own lines, beside ultralytics'."""
+def test_the_guides_code_for_a_stride_matches_ultralytics():
+    """The lines in docs/which-resize.md, compared with ultralytics."""
     guide = (Path(__file__).parents[2] / "docs/which-resize.md").read_text()
     code = next(part for part in guide.split("```") if "def with_stride" in part)
     names: dict = {"torch": torch, "wk": wk, "image": torch.zeros(3, 427, 640, dtype=torch.uint8)}

@@ -29,7 +29,7 @@ def close(got, expected, name: str = "reference float64") -> None:
 
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize(("name", "antialias"), WAYS)
-def test_every_size_and_layout_is_as_defined(name, antialias, backend):
+def test_every_size_and_layout_matches_the_definition(name, antialias, backend):
     for image in images().values():
         for size in SIZES:
             options = {"interpolation": name, "antialias": antialias, "backend": backend}
@@ -43,7 +43,7 @@ def test_every_size_and_layout_is_as_defined(name, antialias, backend):
     st.lists(st.floats(0, 1, width=32), min_size=4, max_size=4, unique=True),
 )
 @settings(deadline=None, max_examples=60, derandomize=True)
-def test_a_box_of_any_place_is_as_defined(sizes, way, corners):
+def test_boxes_anywhere_match_the_definition(sizes, way, corners):
     height, width, *size = sizes
     x1, x2 = (c * width for c in sorted(corners[:2]))
     y1, y2 = (c * height for c in sorted(corners[2:]))
@@ -54,20 +54,20 @@ def test_a_box_of_any_place_is_as_defined(sizes, way, corners):
     got = wk.resize(image, size, interpolation=name, antialias=antialias, box=box)
     wanted = naive_resize.resize(image.numpy(), tuple(size), name, antialias, box)
     if name in ("nearest", "box"):
-        # a tie may fall on either side where a fraction was rounded: of one row and one column
+        # where a fraction was rounded, a tie may go either way, in one row and one column
         wrong = (got != torch.from_numpy(wanted)).any(0)
         rows, columns = wrong.double().mean(1) > 0.5, wrong.double().mean(0) > 0.5
         assert rows.sum() <= 1 or size[1] == 1
         assert columns.sum() <= 1 or size[0] == 1
         assert not wrong[~rows][:, ~columns].any()
     else:
-        # a box's edge that is not a whole number is rounded once more than the definition's
+        # a fractional edge of a box is rounded once more than in the definition
         close(got, wanted, "resize box")
 
 
 @pytest.mark.parametrize("name", POINT_FILTERS)
 @pytest.mark.parametrize("size", [(20, 30), (80, 17), (37, 20), (1, 1), (74, 106)])
-def test_without_antialias_it_is_the_warp_of_the_scale(name, size):
+def test_without_antialias_a_resize_equals_a_warp(name, size):
     image, (h, w) = noise(2, 3, 37, 53), size
     scale = torch.tensor([[w / 53, 0, (w / 53 - 1) / 2], [0, h / 37, (h / 37 - 1) / 2]])
     scale = scale.double()
@@ -79,7 +79,7 @@ def test_without_antialias_it_is_the_warp_of_the_scale(name, size):
 
 @pytest.mark.parametrize("name", ["bilinear", "bicubic"])
 @pytest.mark.parametrize("antialias", [False, True])
-def test_it_is_torchs_interpolate(name, antialias):
+def test_resizes_match_torchs_interpolate(name, antialias):
     image = noise(2, 3, 37, 53)
     for size in ((20, 30), (80, 17), (37, 20)):
         wanted = F.interpolate(image, size, mode=name, antialias=antialias)
@@ -90,14 +90,14 @@ def test_a_two_by_four_image_by_hand():
     image = torch.tensor([[[0.0, 1, 2, 3], [4, 5, 6, 7]]])
     assert wk.resize(image, (1, 2), interpolation="area").tolist() == [[[2.5, 4.5]]]
     assert wk.resize(image, (2, 2), interpolation="nearest").tolist() == [[[0, 2], [4, 6]]]
-    # the triangle over columns 0 and 1 is 1/4, 3/4, 3/4, 1/4, of which column -1 is left out
+    # the triangle over columns -1 to 2 has weights 1/4, 3/4, 3/4, 1/4; column -1 is left out
     wanted = [(0 * 3 + 1 * 3 + 2) / 7, (1 + 2 * 3 + 3 * 3) / 7]
     got = wk.resize(image, (2, 2))[0, 0]
     torch.testing.assert_close(got, torch.tensor(wanted))
 
 
 @pytest.mark.parametrize(("name", "antialias"), WAYS)
-def test_a_size_that_stays_gives_the_image(name, antialias):
+def test_an_unchanged_size_returns_the_image(name, antialias):
     image = torch.tensor([[[float("nan"), -0.0, 1e300], [float("inf"), 2.0, -0.0]]]).double()
     got = wk.resize(image, (2, 3), interpolation=name, antialias=antialias)
     assert torch.equal(got.view(torch.int64), image.view(torch.int64))
@@ -138,7 +138,7 @@ def test_ties_go_to_the_even_level(backend):
 
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
-def test_other_floats(dtype, backend):
+def test_half_types_and_float32(dtype, backend):
     image = noise(2, 3, 11, 13)
     for name, antialias in WAYS:
         options = {"interpolation": name, "antialias": antialias, "backend": backend}
@@ -146,14 +146,14 @@ def test_other_floats(dtype, backend):
         assert got.dtype == dtype
         wanted = wk.resize(image.to(dtype).double(), (5, 20), **options)
         names = {torch.float32: "reference float32"}
-        # lanczos and bicubic overshoot: values up to 1.5
+        # lanczos and bicubic overshoot up to 1.5
         tolerance = TOLERANCE[names.get(dtype, str(dtype).removeprefix("torch."))]
         torch.testing.assert_close(got.double(), wanted, rtol=0, atol=1.5 * tolerance)
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("dtype", LABELS)
-def test_labels_move_bit_by_bit(dtype, backend):
+def test_nearest_copies_labels_bit_by_bit(dtype, backend):
     low, high = -(2**63), 2**63 - 1
     image = torch.randint(low, high, (2, 7, 9), generator=seeded(3))
     image = image > 0 if dtype == torch.bool else image.to(dtype)
@@ -180,7 +180,7 @@ def test_channels_last_is_kept(backend, dtype):
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_a_nan_marks_only_what_reads_it(backend):
+def test_a_nan_affects_only_pixels_that_read_it(backend):
     image = torch.zeros(1, 1, 12, dtype=torch.float64)
     image[0, 0, 6] = torch.nan
     for size, wanted in ((3, [0, 1, 0]), (4, [0, 0, 1, 0])):
@@ -200,7 +200,7 @@ def test_empty_batches_and_many_dimensions():
     assert torch.equal(got[1, 0, 2], wk.resize(image[1, 0, 2], (3, 9)))
 
 
-def test_an_integer_box_without_antialias_is_the_slice_where_taps_stay_inside():
+def test_an_integer_box_without_antialias_equals_the_slice_inside():
     image = noise(1, 20, 30)
     got = wk.resize(image, (14, 18), interpolation="area", box=(3, 2, 21, 16))
     close(got, image[:, 2:16, 3:21])
@@ -237,18 +237,18 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("options", "text"), WRONG)
-def test_wrong_arguments_are_named(options, text):
+def test_errors(options, text):
     call = {"image": IMAGE, "size": (4, 5), **options}
     with pytest.raises((ValueError, TypeError), match=re.escape(f"resize: {text}")):
         wk.resize(call.pop("image"), call.pop("size"), **call)
 
 
-def test_what_other_libraries_call_the_arguments():
+def test_other_libraries_names_of_arguments_get_a_hint():
     with pytest.raises(TypeError, match=r"resize: `dsize` must be called `size`, \(H, W\)"):
         wk.resize(IMAGE, dsize=(4, 5))  # pyright: ignore
 
 
-def test_tables_are_kept_and_their_number_is_bounded():
+def test_tables_are_cached_up_to_a_limit():
     from warpkit.engine.sampling.resize import KEPT_TABLES, _kept_taps
 
     _kept_taps.cache_clear()
@@ -259,7 +259,7 @@ def test_tables_are_kept_and_their_number_is_bounded():
     assert _kept_taps.cache_info().maxsize == KEPT_TABLES
 
 
-def test_tables_of_inference_mode_serve_gradients():
+def test_tables_made_in_inference_mode_work_with_gradients():
     from warpkit.engine.sampling.resize import _kept_taps
 
     _kept_taps.cache_clear()

@@ -25,12 +25,12 @@ SIZES = (
 )
 HAS_INTEGERS = torch.backends.cpu.get_cpu_capability() in ("AVX2", "AVX512")
 """Whether torch itself computes bytes by its whole numbers on this processor."""
-beside_torch = pytest.mark.skipif(not HAS_INTEGERS, reason="torch resizes floats here")
+beside_torch = pytest.mark.skipif(not HAS_INTEGERS, reason="torch resizes floats on this processor")
 
 
 def interpolate(image: Tensor, size: tuple[int, int], name: str, antialias: bool | None) -> Tensor:
     corners = False if antialias is not None else None
-    if name == "area" and not image.is_floating_point():  # torchvision's way to what torch lacks
+    if name == "area" and not image.is_floating_point():  # as in torchvision; torch lacks it
         return F.interpolate(image.float(), size, mode="area").round().to(image.dtype)
     mode = name.replace("_", "-")
     return F.interpolate(image, size, mode=mode, antialias=bool(antialias), align_corners=corners)
@@ -51,7 +51,7 @@ def bytes_of(*shape: int, last: bool = False, ends: bool = False) -> Tensor:
 
 @beside_torch
 @pytest.mark.parametrize(("name", "antialias"), CALLS)
-def test_bytes_are_torchs_own(name, antialias):
+def test_bytes_have_torchs_pixels(name, antialias):
     if name == "lanczos" and not torch_resize.has_kernel("lanczos", True, torch.uint8, "cpu"):
         pytest.skip("this torch has no lanczos")
     for n, (source, size) in enumerate(SIZES):
@@ -70,8 +70,8 @@ def test_bytes_are_torchs_own(name, antialias):
     ("source", "size"), [*SIZES[:6], ((9, 8), (1, 1)), ((9, 8), (4, 1)), ((1, 8), (5, 1))], ids=str
 )
 @pytest.mark.parametrize(("name", "antialias"), CALLS[:5])
-def test_bytes_are_their_definition(name, antialias, source, size):
-    """Of results one pixel wide, too, where torch 2.15 itself is wrong."""
+def test_bytes_match_their_definition(name, antialias, source, size):
+    """Also for results one pixel wide, which torch 2.15 computes wrongly."""
     image = bytes_of(5, *source, ends=source[0] == 9)
     wanted = naive_bytes(image.numpy(), size, name, bool(antialias))
     for backend in ("cpu", "reference"):
@@ -81,7 +81,7 @@ def test_bytes_are_their_definition(name, antialias, source, size):
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.bfloat16])
 @pytest.mark.parametrize(("name", "antialias"), CALLS)
-def test_floats_are_interpolates_own(name, antialias, dtype):
+def test_floats_match_interpolate(name, antialias, dtype):
     if not torch_resize.has_kernel(name.replace("_", "-"), bool(antialias), torch.float32, "cpu"):
         pytest.skip("this torch has no lanczos")
     for last in (False, True):
@@ -103,7 +103,7 @@ def test_floats_are_interpolates_own(name, antialias, dtype):
         assert torch.autograd.gradgradcheck(function, small)
 
 
-def test_any_batch_and_any_layout():
+def test_any_batch_and_layout_give_the_same_pixels():
     image = bytes_of(2, 3, 4, 20, 31)
     want = interpolate(image.flatten(0, 1), (9, 40), "bicubic", True).unflatten(0, (2, 3))
     assert torch.equal(resize(image, (9, 40), "bicubic", True), want)
@@ -126,7 +126,7 @@ def test_any_batch_and_any_layout():
 
 
 @pytest.mark.parametrize("name", ["nearest", "nearest_exact"])
-def test_labels_move_as_bytes_do(name):
+def test_labels_are_resized_like_bytes(name):
     image = bytes_of(1, 3, 25, 9)
     want = resize(image, (60, 40), name, None)
     for dtype in (torch.int64, torch.int32, torch.int16, torch.uint16, torch.int8, torch.bool):
@@ -134,7 +134,7 @@ def test_labels_move_as_bytes_do(name):
         assert torch.equal(resize(labels, (60, 40), name, None), want.to(dtype))
 
 
-def test_through_uint8_has_the_bytes_and_the_gradient_of_floats():
+def test_through_uint8_has_the_values_of_bytes_and_the_gradient_of_floats():
     image = noise(3, 20, 31).float().requires_grad_()
     function = lambda x: resize(x, (9, 12), "bicubic", True)  # noqa: E731
     out = wk.through_uint8(function, image)
@@ -146,7 +146,7 @@ def test_through_uint8_has_the_bytes_and_the_gradient_of_floats():
     torch.testing.assert_close(got, want, rtol=1e-6, atol=1e-6)
 
 
-def test_what_traces_and_transforms():
+def test_resizes_under_vmap_and_compile():
     image = bytes_of(2, 3, 20, 31)
     for name, antialias in CALLS:
         function = lambda x, n=name, a=antialias: resize(x, (9, 40), n, a)  # noqa: E731
@@ -174,13 +174,13 @@ def test_what_traces_and_transforms():
         ({}, torch.int64, "labels have no mean"),
     ],
 )
-def test_refusals(options, dtype, words):
+def test_errors(options, dtype, words):
     with pytest.raises((ValueError, TypeError), match=r"^resize: ") as raised:
         wk.resize(torch.zeros(1, 4, 4).to(dtype), (2, 2), arithmetic="torchvision", **options)
     assert words in str(raised.value)
 
 
-def test_a_torch_without_lanczos_says_so(monkeypatch):
+def test_a_torch_without_lanczos_is_reported(monkeypatch):
     monkeypatch.setattr(torch_resize, "has_kernel", lambda *_: False)
     with pytest.raises(TypeError, match="none for floats on cpu"):
         resize(torch.zeros(1, 4, 4), (2, 2), "lanczos", True)

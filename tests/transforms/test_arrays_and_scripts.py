@@ -1,4 +1,4 @@
-"""NumPy images are refused by name; torch.jit.script gives torchvision's transform or says no."""
+"""NumPy images are rejected by name; torch.jit.script gives torchvision's transform or fails."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MADE = {
 
 @pytest.mark.parametrize("name", MADE)
 def test_arrays_are_refused(name: str):
-    """Alone, beside a label, beside boxes or a mask of its size, and without a draw."""
+    """Alone, with a label, with boxes or a mask of its size, and without a draw."""
     made = MADE[name]
     box = tv_tensors.BoundingBoxes(torch.ones(1, 4), format="XYWH", canvas_size=IMAGE.shape[:2])
     mask = tv_tensors.Mask(torch.zeros(IMAGE.shape[:2], dtype=torch.uint8))
@@ -49,8 +49,8 @@ def test_arrays_are_refused(name: str):
             made.transform(IMAGE, params)
 
 
-def test_arrays_beside_an_image_are_the_callers():
-    """torchvision hands on what is no image; so do boxes whose canvas has another size."""
+def test_arrays_beside_an_image_are_passed_through():
+    """torchvision passes them through, also next to boxes whose canvas has another size."""
     data = np.arange(6.0).reshape(2, 3)
     flip, pil = RandomHorizontalFlip(1.0), PIL.Image.fromarray(IMAGE)
     tensor = torch.from_numpy(IMAGE).movedim(-1, 0)
@@ -62,14 +62,14 @@ def test_arrays_beside_an_image_are_the_callers():
         assert made(3) == 3
 
 
-def test_a_barrier_may_take_arrays():
-    """Each run looks at what it is given itself."""
+def test_a_barrier_may_convert_arrays():
+    """Each run checks its own input."""
     made = Fused([v2.ToImage(), RandomHorizontalFlip(1.0), CenterCrop(IMAGE.shape[:2])])
     assert np.array_equal(made(IMAGE).movedim(0, -1).numpy(), IMAGE[:, ::-1])
 
 
 @pytest.mark.parametrize("name", FAMILY)
-def test_scripts_are_torchvisions(name: str):
+def test_scripts_give_torchvisions_results(name: str):
     made, arguments = FAMILY[name]
     old = getattr(v1, made.__name__)(**arguments)
     scripted = torch.jit.script(made(**arguments))
@@ -80,7 +80,7 @@ def test_scripts_are_torchvisions(name: str):
     assert torch.equal(got, old(image))
 
 
-def test_scripts_keep_the_middles_of_nearest():
+def test_scripts_keep_nearest_exact():
     image = noise(3, 11, 13, dtype=torch.float32)
     made = Resize((5, 4), "nearest")
     assert torch.equal(torch.jit.script(made)(image), made(image))
@@ -100,12 +100,12 @@ def test_scripts_keep_the_middles_of_nearest():
         ),
     ],
 )
-def test_scripts_refuse_what_torchvision_has_not(made, text: str):
+def test_scripts_reject_options_that_torchvision_lacks(made, text: str):
     name = type(made).__name__
     text = text.format(f"under torch.jit.script, which runs torchvision.transforms.{name}")
     with pytest.raises(ValueError, match=f"^{name}: {re.escape(text)}$"):
         torch.jit.script(made)
 
 
-def test_torchs_name_of_the_default_border_is_scripted():
+def test_torchs_name_for_the_default_border_can_be_scripted():
     assert torch.jit.script(RandomAffine(3, border="zeros"))(torch.ones(1, 3, 3)).shape == (1, 3, 3)

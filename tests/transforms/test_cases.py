@@ -1,6 +1,6 @@
-"""The sizes, parameters, types and forms of torchvision's own tests, beside torchvision itself.
+"""The sizes, parameters, types and forms of torchvision's tests, compared with torchvision.
 
-Torchvision is asked in float64, where it computes its grid in float64 too: exact for nearest.
+There torchvision computes in float64, with a float64 grid, so that nearest is exact.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ AWAY = 5
 
 
 def image_of(dtype: torch.dtype, *shape: int) -> Tensor:
-    """Noise over most of what the type holds: int64 within float64's whole numbers."""
+    """Noise over most of the type's range; int64 within the integers of float64."""
     pixels = noise(*shape, dtype=torch.float64)
     if dtype.is_floating_point:
         return pixels.to(dtype)
@@ -81,7 +81,7 @@ def theirs(case: Any, inpt: Any, interpolation: str, fill: Any) -> Any:
 
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("case", range(len(CASES)))
-def test_nearest_takes_the_same_pixel_of_every_type(case: int, dtype: torch.dtype):
+def test_nearest_copies_the_same_pixel_in_every_type(case: int, dtype: torch.dtype):
     image = image_of(dtype, 3, *SIZE)
     expected = theirs(CASES[case], image.double(), "nearest", None).to(dtype)
     assert (expected != 0).any() or case == AWAY
@@ -92,8 +92,8 @@ def test_nearest_takes_the_same_pixel_of_every_type(case: int, dtype: torch.dtyp
 
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("case", range(len(CASES)))
-def test_bilinear_blends_every_type(case: int, dtype: torch.dtype):
-    """Whole numbers are rounded, half to even; where torchvision's is a half, by either."""
+def test_bilinear_matches_torchvision_in_every_type(case: int, dtype: torch.dtype):
+    """Integers are rounded half to even; where torchvision is at a half, either way."""
     image = image_of(dtype, 3, *SIZE)
     exact = theirs(CASES[case], image.double(), "bilinear", None)
     got = ours(CASES[case], image, "bilinear", None)
@@ -107,7 +107,7 @@ def test_bilinear_blends_every_type(case: int, dtype: torch.dtype):
 
 @pytest.mark.parametrize("fill", FILLS)
 @pytest.mark.parametrize("case", [0, -2, -1])
-def test_every_form_of_fill_is_laid_where_the_image_is_not(case: int, fill: Any):
+def test_every_form_of_fill_appears_outside_the_image(case: int, fill: Any):
     image = image_of(torch.float64, 3, *SIZE)
     expected = theirs(CASES[case], image, "nearest", fill)
     assert torch.equal(ours(CASES[case], image, "nearest", fill), expected)
@@ -115,7 +115,7 @@ def test_every_form_of_fill_is_laid_where_the_image_is_not(case: int, fill: Any)
 
 @pytest.mark.parametrize("case", [0, -2, -1])
 @pytest.mark.parametrize("shape", [(1,), (3,), (2, 3), (4, 2, 3), (2, 0, 3)])
-def test_batches_move_as_one(case: int, shape: tuple[int, ...]):
+def test_all_images_of_a_batch_move_alike(case: int, shape: tuple[int, ...]):
     image = tv_tensors.Image(image_of(torch.uint8, *shape, *SIZE))
     expected = theirs(CASES[case], image.double(), "nearest", None).to(torch.uint8)
     got = ours(CASES[case], image, "nearest", None)
@@ -126,7 +126,7 @@ def test_batches_move_as_one(case: int, shape: tuple[int, ...]):
 @pytest.mark.parametrize("case", [0, -2, -1])
 @pytest.mark.parametrize("shape", [(), (1,), (5,), (0,)])
 @pytest.mark.parametrize("dtype", [torch.bool, torch.uint8, torch.int64])
-def test_masks_are_nearest_whatever_images_are(case: int, shape: tuple[int, ...], dtype: Any):
+def test_masks_are_always_sampled_by_nearest(case: int, shape: tuple[int, ...], dtype: Any):
     mask = tv_tensors.Mask(image_of(dtype, *shape, *SIZE))
     expected = theirs(CASES[case], tv_tensors.Mask(mask.double()), "bilinear", None).to(dtype)
     got = ours(CASES[case], mask, "bilinear", None)
@@ -134,7 +134,7 @@ def test_masks_are_nearest_whatever_images_are(case: int, shape: tuple[int, ...]
     assert torch.equal(got, expected)
 
 
-def test_labels_beyond_float64_stay_as_they_are():
+def test_labels_beyond_float64_are_kept_exactly():
     label = 2**53 + 1
     mask = tv_tensors.Mask(torch.full((1, 9, 9), label))
     assert RandomAffine(0, scale=(2.0, 2.0))(mask).unique().tolist() == [label]
@@ -144,7 +144,7 @@ def test_labels_beyond_float64_stay_as_they_are():
 @pytest.mark.parametrize(
     ("dtype", "low", "high"), [(torch.int8, -128, 127), (torch.int32, -(2**31), 2**31 - 1)]
 )
-def test_what_bicubic_overshoots_is_saturated(dtype: torch.dtype, low: int, high: int):
+def test_bicubics_overshoot_is_clamped(dtype: torch.dtype, low: int, high: int):
     image = torch.full((1, 16, 16), low, dtype=dtype)
     image[..., 8:] = high
     found = RandomAffine(0, scale=(2.0, 2.0), interpolation="bicubic")(image)
@@ -156,7 +156,7 @@ def test_what_bicubic_overshoots_is_saturated(dtype: torch.dtype, low: int, high
 
 @pytest.mark.parametrize("mode", ["L", "RGB", "RGBA", "CMYK", "YCbCr", "LA", "F", "I"])
 @pytest.mark.parametrize("case", [0, -2, -1])
-def test_pil_images_of_a_mode(case: int, mode: str):
+def test_pil_images_of_each_mode(case: int, mode: str):
     array = (noise(*SIZE, 3) * 255).byte().numpy()
     image = PIL.Image.fromarray(array)
     if mode in "IF":
@@ -180,8 +180,8 @@ RANGES = [
 @pytest.mark.parametrize("format", [f.name for f in tv_tensors.BoundingBoxFormat])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.int64])
 @pytest.mark.parametrize("options", [*RANGES, {"distortion_scale": 0.5, "p": 1.0}])
-def test_boxes_and_points_are_torchvisions(options: Any, format: str, dtype: Any, seed: int):
-    """Every format, the rotated ones too, which hold no whole numbers."""
+def test_boxes_and_points_match_torchvision(options: Any, format: str, dtype: Any, seed: int):
+    """Every format, including rotated ones, which cannot hold integers."""
     numbers = {4: [3, 2, 5, 6], 5: [3, 2, 5, 6, 30], 8: [3, 2, 8, 3, 7, 9, 2, 8]}
     count = {"XYXYXYXY": 8}.get(format, 5 if format.endswith("R") else 4)
     kind = torch.float32 if count > 4 else dtype

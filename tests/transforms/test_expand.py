@@ -21,14 +21,14 @@ ANGLES = [10, 30, 45, 77, -100, 200]
 
 
 def white() -> Tensor:
-    """The box drawn: (1, H, W), float64."""
+    """The box drawn as an image (1, H, W), float64."""
     image = torch.zeros(1, *SIZE, dtype=torch.float64)
     image[0, 30:50, 40:80] = 1
     return image
 
 
 def centroid(image: Tensor) -> np.ndarray:
-    """(x, y), between edges, of what (1, h, w) shows."""
+    """The centroid (x, y) of an image (1, h, w), in edge coordinates."""
     weights = image[0].as_subclass(Tensor).double().numpy()
     y, x = (np.arange(n) + 0.5 for n in weights.shape)
     middle = [(weights.sum(0) * x).sum(), (weights.sum(1) * y).sum()]
@@ -36,7 +36,7 @@ def centroid(image: Tensor) -> np.ndarray:
 
 
 def turned_corners(angle: float, size: tuple[int, int]) -> np.ndarray:
-    """BOX's corners, turned counter-clockwise about the image's middle onto that of `size`."""
+    """BOX's corners, rotated counter-clockwise; the image's middle moves to that of `size`."""
     a = np.radians(angle)
     turn = np.array([[np.cos(a), np.sin(a), 0], [-np.sin(a), np.cos(a), 0], [0, 0, 1]])
     back, there = np.eye(3), np.eye(3)
@@ -48,8 +48,8 @@ def turned_corners(angle: float, size: tuple[int, int]) -> np.ndarray:
 
 @pytest.mark.parametrize("fused", [False, True])
 @pytest.mark.parametrize("angle", ANGLES)
-def test_labels_stand_where_the_image_is(angle: int, fused: bool):
-    """The square's centroid, its box's middle and the point in its middle; the mask's extent."""
+def test_labels_move_with_the_image(angle: int, fused: bool):
+    """The square's centroid, the middle of its box, the point in its middle; the mask's extent."""
     made = RandomRotation((angle, angle), "bilinear", expand=True)
     transform = Fused([made]) if fused else made
     inputs = {
@@ -64,7 +64,7 @@ def test_labels_stand_where_the_image_is(angle: int, fused: bool):
     assert got["image"].shape[-2:] == got["mask"].shape[-2:] == got["boxes"].canvas_size == size
     seen = centroid(got["image"])
     (box,) = got["boxes"].numpy()
-    # bilinear samples of a sharp edge weigh its pixels a little unevenly
+    # bilinear samples weight the pixels of a sharp edge slightly unevenly
     np.testing.assert_allclose((box[:2] + box[2:]) / 2, seen, rtol=0, atol=0.02)
     corners = turned_corners(angle, size)
     np.testing.assert_allclose(box, [*corners.min(0), *corners.max(0)], rtol=0, atol=1e-4)
@@ -78,8 +78,8 @@ def test_labels_stand_where_the_image_is(angle: int, fused: bool):
 
 @pytest.mark.parametrize("kind", ["XYXY", "XYWH", "CXCYWH", "XYWHR", "CXCYWHR", "XYXYXYXY"])
 @pytest.mark.parametrize("angle", [30, -100])
-def test_every_format_keeps_its_form(angle: int, kind: str):
-    """Boxes of whole numbers too; where there is none, the canvas is the new one."""
+def test_boxes_of_every_format_keep_their_format(angle: int, kind: str):
+    """Also boxes of integers; without boxes, the canvas still is the new one."""
     if not hasattr(tv_tensors.BoundingBoxFormat, kind):
         pytest.skip("this torchvision has no rotated boxes")
     made = RandomRotation((angle, angle), expand=True)
@@ -108,8 +108,8 @@ def test_every_format_keeps_its_form(angle: int, kind: str):
         assert whole.tolist() == flat.astype(int).tolist()
 
 
-def test_random_draws_have_torchvisions_image():
-    """500 draws, pixels and size. Without a fill: torchvision counts an edge's coverage twice."""
+def test_random_draws_match_torchvision():
+    """500 draws: pixels and size. Without a fill, with which torchvision counts coverage twice."""
     generator = np.random.default_rng(0)
     for seed in range(500):
         height, width = generator.integers(1, 40, 2).tolist()

@@ -1,4 +1,4 @@
-"""The rest of the family beside torchvision's: draws, pixels, boxes, keypoints, and `map`."""
+"""The other transforms compared with torchvision: draws, pixels, boxes, keypoints, and `map`."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ FAMILY = {
 
 
 def pair(name: str, **options):
-    """warpkit's and torchvision's of one name."""
+    """warpkit's and torchvision's transform of one name."""
     made, arguments = FAMILY[name]
     theirs = getattr(v2, made.__name__)
     takes = {**arguments, **options}
@@ -60,8 +60,8 @@ def pair(name: str, **options):
 
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("name", FAMILY)
-def test_pixels_are_torchvisions(name: str, seed: int):
-    """float64, bilinear. Without a fill: with one torchvision counts an edge's coverage twice."""
+def test_pixels_match_torchvision(name: str, seed: int):
+    """float64, bilinear. Without a fill, with which torchvision counts an edge's coverage twice."""
     ours, theirs = pair(name, interpolation="bilinear")
     if isinstance(ours, (RandomRotation, RandomAffine, RandomPerspective, ElasticTransform)):
         theirs._fill = v2._utils._setup_fill_arg(None)
@@ -74,10 +74,10 @@ def test_pixels_are_torchvisions(name: str, seed: int):
 
 
 @pytest.mark.parametrize("name", FAMILY)
-def test_boxes_masks_and_points_follow(name: str):
-    """One call, one draw: labels by nearest, boxes and keypoints by torchvision's own code.
+def test_boxes_masks_and_points_move_with_the_image(name: str):
+    """One call and one draw: labels by nearest, boxes and keypoints by torchvision's code.
 
-    On an expanded canvas torchvision's stand beside its image: see test_expand.
+    On an expanded canvas torchvision misplaces them; see test_expand.
     """
     ours, theirs = pair(name, interpolation="bilinear")
     image = tv_tensors.Image(SMOOTH[0])
@@ -102,8 +102,8 @@ def test_boxes_masks_and_points_follow(name: str):
 
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("name", FAMILY)
-def test_map_says_where_pixels_go(name: str, seed: int):
-    """A soft dot appears where the map carries it, whatever the transform."""
+def test_map_gives_the_new_positions_of_pixels(name: str, seed: int):
+    """A soft dot appears where the map moves it, for every transform."""
     ours, _ = pair(name, interpolation="bilinear")
     torch.manual_seed(seed)
     params = ours.make_params([SMOOTH])
@@ -122,7 +122,7 @@ def test_map_says_where_pixels_go(name: str, seed: int):
         assert found.shape == (*SIZE, 2)
         (there,), valid = wk.flow.transform_points(at, found)
         assert valid.all()
-    # the middle of a dot that is cut, or bent, is not quite the point's place
+    # the centroid of a cut or bent dot differs slightly from the point
     near = 0.6 if isinstance(ours, (ElasticTransform, RandomPerspective)) else 0.05
     inside = all(4 < c < n - 5 for c, n in zip(there.flip(0), shown.shape, strict=True))
     assert not inside or (seen - there).abs().max() < near
@@ -130,14 +130,14 @@ def test_map_says_where_pixels_go(name: str, seed: int):
 
 @pytest.mark.parametrize("expand", [False, True])
 @pytest.mark.parametrize("angle", [90, 180, 270, -90])
-def test_quarters_of_a_turn_move_pixels(angle: int, expand: bool):
+def test_rotations_by_multiples_of_90_degrees_copy_pixels(angle: int, expand: bool):
     image = noise(1, 3, 6, 8 if expand else 6, dtype=torch.uint8)
     turned = RandomRotation((angle, angle), "bilinear", expand=expand)(image)
     assert torch.equal(turned, image.rot90(angle // 90, (-2, -1)))
 
 
-def test_resizes_are_wk_resize_and_nearest_looks_at_middles():
-    image = noise(3, 21, 33, dtype=torch.float32)  # to 8 x 10: no middle of two pixels
+def test_resizes_equal_wk_resize_and_nearest_reads_pixel_centres():
+    image = noise(3, 21, 33, dtype=torch.float32)  # to 8 x 10: no position is halfway
     assert torch.equal(Resize((8, 10))(image), wk.resize(image, (8, 10)))
     plain = Resize((8, 10), "bicubic", antialias=False)(image)
     assert torch.equal(plain, wk.resize(image, (8, 10), interpolation="bicubic", antialias=False))
@@ -149,7 +149,7 @@ def test_resizes_are_wk_resize_and_nearest_looks_at_middles():
     assert torch.equal(area, wk.resize(image, (8, 10), interpolation="area"))
 
 
-def test_every_kind_of_image_comes_back():
+def test_every_kind_of_image_is_kept():
     for made in (
         Resize((5, 6)),
         RandomResizedCrop((5, 6)),
@@ -165,7 +165,7 @@ def test_every_kind_of_image_comes_back():
         assert made(tv_tensors.Mask(torch.zeros(0, 12, 14))).shape[0] == 0
 
 
-def test_gradients_pass():
+def test_gradients_reach_the_image():
     for made in (
         Resize((5, 6)),
         RandomResizedCrop((5, 6)),
@@ -202,7 +202,7 @@ def test_arguments_are_checked(build, text: str):
     assert str(error.value).startswith(text)
 
 
-def test_all_are_subclasses_of_torchvisions():
+def test_all_transforms_are_subclasses_of_torchvisions():
     for name in set(transforms.__all__) - {"Fused"}:
         assert issubclass(getattr(transforms, name), getattr(v2, name))
         assert callable(getattr(transforms, name).map)

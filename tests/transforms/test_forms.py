@@ -1,4 +1,4 @@
-"""The forms of arguments that torchvision takes, what is refused, and the matrices."""
+"""The forms of arguments that torchvision accepts, rejected arguments, and matrices."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ IMAGE = noise(3, 17, 11)
 
 
 @pytest.mark.parametrize("name", ["nn", "transforms"])
-def test_the_public_names_of_a_module_are_those_of_its_page(name: str):
+def test_modules_have_exactly_the_documented_names(name: str):
     page = (ROOT / "docs" / "api" / f"{name}.md").read_text()
     listed = re.findall(rf"^::: warpkit\.{name}\.(\w+)$", page, re.MULTILINE)
     module = importlib.import_module(f"warpkit.{name}")
     assert list(module.__all__) == sorted(listed)
 
 
-def test_arguments_stand_where_torchvisions_do():
+def test_arguments_have_torchvisions_positions():
     arguments = 10, (0.1, 0.2), (0.7, 1.3), (1, 5, -7, 3), MODES.NEAREST, 0.25, (3, 4)
     torch.manual_seed(0)
     expected = v2.RandomAffine(*arguments)(IMAGE.double())
@@ -62,37 +62,37 @@ def test_arguments_stand_where_torchvisions_do():
         ("lanczos4", "lanczos4"),
     ],
 )
-def test_interpolations_of_pillow_and_torchvision(given, name: str):
+def test_interpolations_of_pillow_and_torchvision_are_accepted(given, name: str):
     for make in (RandomAffine, RandomPerspective):
         assert make(0.5, interpolation=given).interpolation == name
 
 
 @pytest.mark.parametrize("given", [1, 4, 7, -1, True, None, 2.0, "linear", "cubic", MODES.BOX])
 @pytest.mark.parametrize("make", [RandomAffine, RandomPerspective])
-def test_other_interpolations_are_refused_with_the_names(make, given):
+def test_other_interpolations_are_rejected_with_the_valid_names(make, given):
     text = f"^{make.__name__}: `interpolation` must be .*'nearest', 'bilinear', 'bicubic', 'lanczo"
     with pytest.raises((ValueError, TypeError), match=text):
         make(0.5, interpolation=given)
 
 
 @pytest.mark.parametrize("center", [3, (1, 2, 3), "12", (1, "x"), (), 2.5, {"x": 1, "y": 2}])
-def test_a_center_is_two_numbers(center):
+def test_bad_centers_are_rejected(center):
     text = f"RandomAffine: `center` must be (x, y), two numbers, got {center!r}"
     with pytest.raises((ValueError, TypeError), match=f"^{re.escape(text)}$"):
         RandomAffine(10, center=center)
 
 
 @pytest.mark.parametrize("center", [(3, 4), [3.0, 4.0], np.array([3, 4]), torch.tensor([3, 4])])
-def test_every_pair_of_numbers_is_a_center(center):
+def test_every_form_of_a_center_is_accepted(center):
     params = {"angle": 30.0, "translate": (0, 0), "scale": 1.0, "shear": (0.0, 0.0)}
     matrix = RandomAffine(10, center=center).matrix(params, (17, 11))
-    fixed = torch.tensor([2.5, 3.5], dtype=torch.float64)  # its pixel coordinates
+    fixed = torch.tensor([2.5, 3.5], dtype=torch.float64)  # the centre in pixel coordinates
     torch.testing.assert_close(wk.transform_points(matrix, fixed), fixed)
 
 
 @pytest.mark.parametrize("fill", ["red", (), (1, "x"), [[1, 2]], torch.ones(3), 1j, {int: "a"}])
 @pytest.mark.parametrize("make", [RandomAffine, RandomPerspective])
-def test_a_fill_is_numbers(make, fill):
+def test_bad_fills_are_rejected(make, fill):
     shown = fill[int] if isinstance(fill, dict) else fill
     text = f"{make.__name__}: `fill` must be a number, one for each channel, None, or a dictionary"
     text = f"^{re.escape(text)} of these by type, got {re.escape(repr(shown))}$"
@@ -102,21 +102,21 @@ def test_a_fill_is_numbers(make, fill):
 
 @pytest.mark.parametrize("fill", [(1, 2), {"others": (1, 2)}])
 @pytest.mark.parametrize(("make", "options"), [(RandomAffine, {}), (RandomPerspective, {"p": 1.0})])
-def test_a_fill_of_another_length_is_named_as_it_was_given(make, options, fill):
+def test_a_fill_of_wrong_length_is_shown_as_given(make, options, fill):
     text = f"{make.__name__}: `fill` must be a number, or 3, for the channels of a Tensor of shape "
     text += "(3, 17, 11) (a dictionary holds one for each type), got [1.0, 2.0]"
     with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
         make(0.5, fill=fill, **options)(IMAGE)
 
 
-def test_a_dictionary_of_fills_stays_as_it_was_given():
+def test_a_dictionary_of_fills_is_not_modified():
     fill = {tv_tensors.Image: (1, 2, 3), "others": None}
     RandomAffine(10, fill=fill)
     assert fill == {tv_tensors.Image: (1, 2, 3), "others": None}
 
 
 @pytest.mark.parametrize("fill", [np.float32(0.5), np.int64(1), np.float64(0.25)])
-def test_numbers_of_numpy_are_fills(fill):
+def test_numpy_numbers_are_accepted_as_fills(fill):
     moved = RandomAffine(0, scale=(0.5, 0.5), fill=fill)(IMAGE)
     assert (moved[:, 0, 0] == float(fill)).all()
 
@@ -135,8 +135,8 @@ MOVES = {
 
 
 @pytest.mark.parametrize("name", MOVES)
-def test_a_matrix_says_where_pixels_go(name: str):
-    """As torchvision's key points do, whose coordinates are those of edges."""
+def test_a_matrix_gives_the_new_positions_of_pixels(name: str):
+    """They equal those of torchvision's key points, which use edge coordinates."""
     move = MOVES[name]
     points = torch.tensor([[40.0, 30.0], [33.25, 24.5], [47.0, 35.75]], dtype=torch.float64)
     given = tv_tensors.KeyPoints(points, canvas_size=SIZE)
@@ -146,14 +146,14 @@ def test_a_matrix_says_where_pixels_go(name: str):
     matrix = move.matrix(params, SIZE)
     assert matrix.dtype == torch.float64
     got = wk.transform_points(matrix, points - 0.5) + 0.5
-    torch.testing.assert_close(got, expected, rtol=0, atol=1e-4)  # torchvision's are float32
+    torch.testing.assert_close(got, expected, rtol=0, atol=1e-4)  # torchvision computes in float32
     image = noise(3, *SIZE)
     warp = wk.warp_affine if name == "affine" else wk.warp_perspective
     warped = warp(image, matrix, interpolation="nearest")
     assert torch.equal(warped, move.transform(image, params))
 
 
-def test_the_old_call_gives_the_old_matrix_and_says_so():
+def test_the_old_call_gives_the_old_matrix_with_a_warning():
     params = {"coefficients": [1.0, 0.0, 5.0, 0.0, 1.0, -2.0, 0.0, 0.0]}
     move = RandomPerspective(0.5)
     with pytest.warns(FutureWarning, match=r"matrix\(params, size\) maps source -> destination"):
@@ -183,7 +183,7 @@ def test_borders_may_differ_by_axis(border):
     torch.testing.assert_close(fused(IMAGE), expected)
 
 
-def test_runs_of_two_pairs_and_no_pairs_are_refused():
+def test_runs_with_two_border_pairs_or_none_are_rejected():
     first, other = (RandomAffine(5, border=pair) for pair in (("wrap", "zeros"), ("wrap", "wrap")))
     text = "got border=('wrap', 'constant'), fill=0.0 in RandomAffine (transforms[0]) and border='w"
     with pytest.raises(ValueError, match=re.escape(text)):

@@ -1,4 +1,4 @@
-"""Fused: one map of a run against matrices by hand, one sampling against the true picture."""
+"""Fused: a run's map compared with matrices by hand, its sampling with the true image."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from warpkit.transforms import (
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_the_map_is_the_product_by_hand(seed: int):
+def test_the_map_is_the_product_of_matrices_by_hand(seed: int):
     fused = long_run(interpolation="bilinear")
     params = drawn(fused, SMALL, seed)
     matrix, size = by_hand(fused, params["draws"], SMALL)
@@ -51,10 +51,10 @@ def test_the_map_is_the_product_by_hand(seed: int):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_draws_labels_and_sizes_are_those_of_compose(seed: int):
-    """Key points are never clamped, so torchvision's after all its steps are ours after one.
+def test_draws_labels_and_sizes_equal_composes(seed: int):
+    """Key points are never clamped, so torchvision's after all steps equal ours after one.
 
-    Without the first: torchvision's points stand beside its expanded image.
+    The first step is left out, since torchvision misplaces points on an expanded image.
     """
     steps = [*long_run(interpolation="bilinear").transforms[1:], v2.ColorJitter(0.5)]
     named = [getattr(v2, name)(**made) for name, made in LONG[1:]]
@@ -89,7 +89,7 @@ def test_draws_labels_and_sizes_are_those_of_compose(seed: int):
 
 
 def true_mean(to_source: np.ndarray, size: tuple[int, int], n: int = 9) -> np.ndarray:
-    """`smooth` under a matrix between pixels, the mean over n x n points of each output pixel."""
+    """`smooth` under a matrix in edge coordinates, as the mean of n x n points per pixel."""
     offsets = (np.arange(n) + 0.5) / n - 0.5
     y, x = (np.arange(k)[:, None] + offsets for k in size)
     x, y = np.broadcast_arrays(x[None, None], y[:, :, None, None])
@@ -98,8 +98,8 @@ def true_mean(to_source: np.ndarray, size: tuple[int, int], n: int = 9) -> np.nd
 
 
 @pytest.mark.parametrize("smaller", [False, True])
-def test_one_sampling_is_nearer_to_the_true_picture(smaller: bool):
-    """Five transforms of a picture that is known everywhere, in float64; away from the border."""
+def test_one_sampling_is_closer_to_the_true_image(smaller: bool):
+    """Five transforms of an image with a formula, in float64, away from the border."""
     steps = [
         RandomRotation((20, 20), "bilinear"),
         RandomAffine(0, scale=(1.2, 1.2), shear=(8, 8), interpolation="bilinear"),
@@ -120,7 +120,7 @@ def test_one_sampling_is_nearer_to_the_true_picture(smaller: bool):
 
 
 @pytest.mark.parametrize("name", [name for name, _ in LONG] + ["ElasticTransform"])
-def test_one_transform_is_itself(name: str):
+def test_a_single_fused_transform_equals_the_transform(name: str):
     arguments = {**dict(LONG), "ElasticTransform": {"alpha": 9.0, "sigma": 2.0}}[name]
     made = getattr(transforms, name)(**arguments)
     inputs = {
@@ -136,8 +136,8 @@ def test_one_transform_is_itself(name: str):
 
 
 @pytest.mark.parametrize("dtype", [torch.uint8, torch.int64, torch.float64])
-def test_moved_pixels_are_copies(dtype: torch.dtype):
-    """Also beside a value that is not finite, and under an interpolation that rounds."""
+def test_flips_crops_and_identities_copy_pixels(dtype: torch.dtype):
+    """Also next to a value that is not finite, and with an interpolation that rounds."""
     image = noise(3, 12, 14, dtype=torch.uint8).to(dtype)
     if dtype == torch.int64:
         image += 2**62
@@ -158,7 +158,7 @@ def test_moved_pixels_are_copies(dtype: torch.dtype):
 
 
 def test_a_barrier_runs_in_its_place():
-    """What it is given has been sampled, and what follows is another sampling."""
+    """It gets a sampled image, and the following transforms are sampled again."""
     given = []
 
     def barrier(image: Tensor) -> Tensor:
@@ -175,19 +175,19 @@ def test_a_barrier_runs_in_its_place():
     assert Fused([barrier])(image).shape == image.shape
 
 
-def test_the_single_sampling_shows_what_a_canvas_between_would_cut():
+def test_a_single_sampling_shows_pixels_that_a_canvas_between_would_cut():
     image = torch.ones(1, 40, 40)
     steps = [CenterCrop(20), RandomRotation((45, 45), "bilinear")]
     assert (Fused(steps)(image) == 1).all()
     assert v2.Compose(steps)(image)[0, 0, 0] == 0
-    # an enlarged picture that fills the canvas does not fade into the fill at its edge
+    # an enlarged image that fills the canvas does not fade into the fill at its edge
     steps = [Resize(120), RandomAffine(0, interpolation="bilinear"), RandomHorizontalFlip(1.0)]
     assert (Fused(steps)(image) == 1).all()
     assert Fused([Resize(60), RandomRotation((45, 45), "bilinear", fill=3)])(image)[0, 0, 0] == 3
 
 
-def test_a_field_is_composed():
-    """Elastic between matrices: by hand with numpy's interpolation, at every output pixel."""
+def test_an_elastic_field_is_composed_with_matrices():
+    """ElasticTransform between matrices, by hand with numpy's interpolation, at every pixel."""
     fused = Fused(
         [
             RandomRotation((25, 25), "bilinear"),
@@ -220,7 +220,7 @@ def test_a_field_is_composed():
     assert error[interior].abs().max() < 0.06
     if not HAS_KEYPOINTS:
         return
-    # a point goes to the pixel that looks at it; without the flip, which counts from centres
+    # a point moves to the pixel that reads it; without the flip, which uses pixel centres
     at = flow[12, 8] + torch.tensor([8.0, 12.0]) + 0.5
     points = tv_tensors.KeyPoints(at[None], canvas_size=size)
     (turned, bent, _, resized) = params["draws"]
@@ -230,12 +230,12 @@ def test_a_field_is_composed():
 
 
 @pytest.mark.parametrize("tilt", [0.0, 0.3])
-def test_the_mean_is_that_of_antialias(tilt: float):
-    """Half of the picture is shown smaller, the other larger, or all by 2.6 and 1.7."""
+def test_minified_parts_are_averaged_as_by_antialias(tilt: float):
+    """Half of the image is minified and half magnified, or all is minified by 2.6 and 1.7."""
     turn = RandomAffine((20, 20), scale=(0.5, 0.5), interpolation="bilinear")
     fused = Fused([turn, RandomPerspective(tilt, 1.0), Resize((20, 30))])
     params = {"draws": [*drawn(fused, (26, 26), 2)["draws"]]}
-    if tilt:  # upright, from 0.4 to 1.6 times the size
+    if tilt:  # from 0.4 to 1.6 times the size
         params["draws"][1] = {"coefficients": [0.5, 0.0, 5, 0, 0.5, 4, 0.0, -0.025]}
         params["draws"][0] = None
     image = noise(3, 26, 26)

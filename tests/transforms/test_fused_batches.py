@@ -1,4 +1,4 @@
-"""Fused(per_image=True): every image of a batch as it would be alone, in one call."""
+"""Fused(per_image=True): every image of a batch as if alone, in one call."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ NEAR = {"rtol": 0, "atol": TOLERANCE["torchvision float64"]}
 
 
 def steps() -> list:
-    """Some of it is drawn for some images only; the crop and the scale shrink some and not all."""
+    """Transforms that apply to some images only, and minify some of them."""
     return [
         RandomHorizontalFlip(),
         RandomAffine(30, scale=(0.4, 1.5), interpolation="bilinear"),
@@ -40,8 +40,8 @@ def steps() -> list:
     ]
 
 
-def test_every_image_is_as_alone():
-    """From the same seed the images draw one after another; each has its map and its sampling."""
+def test_every_image_gets_its_result_alone():
+    """With the same seed, images draw one after another; each has its own map and sampling."""
     batch, one = Fused(steps(), per_image=True), Fused(steps())
     images = noise(5, 3, 20, 22)
     inputs = {
@@ -71,7 +71,7 @@ def test_every_image_is_as_alone():
     assert len({tuple(matrix.flatten().tolist()) for matrix in matrices}) == 5
 
 
-def test_the_maps_warp_the_batch_by_warp_affine():
+def test_the_maps_give_the_same_batch_with_warp_affine():
     made = [RandomAffine((5, 40), (0.2, 0.2), interpolation="bilinear"), RandomHorizontalFlip()]
     fused, images = Fused(made, per_image=True), noise(4, 1, 16, 18).requires_grad_()
     params = fused.make_params([images])
@@ -83,7 +83,7 @@ def test_the_maps_warp_the_batch_by_warp_affine():
     torch.testing.assert_close(grad, expected, **NEAR)
 
 
-def test_fields_and_copies_in_batches():
+def test_batches_with_elastic_fields_and_copied_images():
     images = noise(3, 2, 16, 14)
     bent = Fused([RandomRotation(20, "bilinear"), ElasticTransform(20.0, 1.0)], per_image=True)
     params = bent.make_params([images])
@@ -107,7 +107,7 @@ def test_fields_and_copies_in_batches():
     assert Fused(steps(), per_image=True)(images[:0]).shape[0] == 0
 
 
-def test_a_barrier_takes_the_batch():
+def test_a_barrier_gets_the_whole_batch():
     fused = Fused([RandomHorizontalFlip(), v2.Normalize([0.5], [0.5])], per_image=True)
     images = noise(6, 1, 4, 5)
     torch.manual_seed(0)
@@ -138,13 +138,13 @@ BATCH = tv_tensors.Image(torch.ones(2, 3, 8, 9))
         (tv_tensors.Video(torch.ones(2, 3, 8, 9)), "`inpt` must be of shape (B, T, C, H, W) with"),
     ],
 )
-def test_what_has_no_batch_is_refused(given, text: str):
+def test_inputs_without_a_batch_are_rejected(given, text: str):
     fused = Fused([RandomRotation(10), RandomHorizontalFlip()], per_image=True)
     with pytest.raises((ValueError, TypeError), match="^Fused: " + re.escape(text)):
         fused(given)
 
 
-def test_sizes_that_differ_are_refused():
+def test_different_output_sizes_are_rejected():
     turn = RandomRotation(80, expand=True)
     with pytest.raises(ValueError, match="that give every image of a batch one size"):
         Fused([turn, RandomHorizontalFlip()], per_image=True)(noise(4, 1, 9, 20))

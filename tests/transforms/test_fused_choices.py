@@ -1,4 +1,4 @@
-"""What a run decides once for its transforms: the sizes that they draw for, and interpolation."""
+"""Choices that a run makes once for its transforms: sizes to draw for, and interpolation."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ DRAWERS = {
 
 @pytest.mark.parametrize("drawer", DRAWERS)
 @pytest.mark.parametrize("change", CHANGES)
-def test_each_draws_for_the_size_that_the_one_before_gives(change: str, drawer: str):
-    """As torchvision's own does, from the same seed, for an image of that size."""
+def test_each_transform_draws_for_the_size_of_the_one_before(change: str, drawer: str):
+    """As torchvision's does from the same seed for an image of that size."""
     first, size = CHANGES[change]
     second = DRAWERS[drawer]
     theirs = getattr(v2, type(second).__name__)
@@ -60,11 +60,11 @@ def test_each_draws_for_the_size_that_the_one_before_gives(change: str, drawer: 
         assert draws[1] == theirs.make_params(second, [torch.empty(1, *size)])
         torch.set_rng_state(state)
         differs |= draws[1] != theirs.make_params(second, [torch.empty(1, *SIZE)])
-    assert differs  # the size of the image itself would have given others
+    assert differs  # the image's own size would have given other draws
 
 
-def test_a_crop_may_lie_where_the_image_itself_does_not_reach():
-    """Pixel by pixel: the second transform crops a picture that the first has enlarged."""
+def test_a_crop_may_lie_outside_the_original_image():
+    """Pixel by pixel: the second transform crops an image that the first has enlarged."""
     resize = Resize((48, 40), "nearest")
     for seed in range(8):
         steps = [resize, v2.RandomCrop((6, 38))]
@@ -74,8 +74,8 @@ def test_a_crop_may_lie_where_the_image_itself_does_not_reach():
 
 @pytest.mark.parametrize("per_image", [False, True])
 @pytest.mark.parametrize(("one", "two"), list(itertools.permutations(ORDER, 2)))
-def test_the_finest_interpolation_samples(one: str, two: str, per_image: bool):
-    """Whichever comes first; the one map, sampled by the public function. Masks: nearest."""
+def test_the_finest_interpolation_is_used(one: str, two: str, per_image: bool):
+    """In any order; the map is sampled by the public function, and masks by nearest."""
     steps = [RandomRotation((25, 25), one), RandomAffine((10, 10), interpolation=two)]
     fused = Fused(steps, per_image=per_image)
     image = noise(1, 2, 20, 22)

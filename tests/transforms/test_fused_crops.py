@@ -1,4 +1,4 @@
-"""torchvision's own Pad and RandomCrop in a Fused: copies bit for bit, one border, one sampling."""
+"""torchvision's Pad and RandomCrop in a Fused: copies bit for bit, one border, one sampling."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ CASES = {
 
 
 def ours_and_theirs(*middle) -> tuple[Fused, v2.Compose]:
-    """Between flips, one of which is drawn."""
+    """Fused and Compose of a transform between two flips, one of which is drawn."""
     ours = Fused([RandomHorizontalFlip(0.5), *middle, RandomVerticalFlip(1.0)])
     theirs = [v2.RandomHorizontalFlip(0.5), *middle, v2.RandomVerticalFlip(1.0)]
     return ours, v2.Compose(theirs)
 
 
 def images(size: tuple[int, int]) -> dict:
-    """An image of every kind that has pixels."""
+    """One input of every kind that has pixels."""
     return {
         "image": tv_tensors.Image(noise(3, *size, dtype=torch.uint8)),
         "video": tv_tensors.Video(noise(2, 3, *size)),
@@ -69,7 +69,7 @@ def images(size: tuple[int, int]) -> dict:
 
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("case", CASES)
-def test_copies_are_torchvisions_bit_for_bit(case: str, seed: int):
+def test_copies_match_torchvision_bit_for_bit(case: str, seed: int):
     ours, theirs = ours_and_theirs(CASES[case])
     given = images(SIZE)
     if "fills" in case or "needed" in case:
@@ -87,8 +87,8 @@ def test_copies_are_torchvisions_bit_for_bit(case: str, seed: int):
 
 @pytest.mark.parametrize("kind", ["XYXY", "XYWH", "CXCYWH"])
 @pytest.mark.parametrize("case", CASES)
-def test_labels_are_torchvisions(case: str, kind: str):
-    """torchvision refuses them under other modes than "constant", whose labels they have."""
+def test_labels_match_torchvision(case: str, kind: str):
+    """Modes other than "constant", which torchvision rejects for labels, treat them like it."""
     boxes = tv_tensors.BoundingBoxes(
         torch.tensor([[1.0, 2, 17.5, 9.25], [0, 0, 28, 20]]), format="XYXY", canvas_size=SIZE
     )
@@ -105,7 +105,7 @@ def test_labels_are_torchvisions(case: str, kind: str):
     for got, wanted in zip(*both(ours, theirs, given, seed=4), strict=True):
         assert got.canvas_size == wanted.canvas_size
         assert got.dtype == wanted.dtype
-        # torchvision rounds the middle of a box of whole numbers at every step
+        # torchvision rounds the middle of an integer box at every step
         near = 1 if kind == "CXCYWH" and not got.is_floating_point() else 1e-5
         got, wanted = got.as_subclass(Tensor), wanted.as_subclass(Tensor)
         torch.testing.assert_close(got, wanted, rtol=0, atol=near)
@@ -120,8 +120,8 @@ def plain(crop) -> dict:
     return {"size": crop.size, "padding": padding, "pad_if_needed": crop.pad_if_needed}
 
 
-def test_500_random_calls_are_torchvisions():
-    """Draws, pixels, boxes, points and masks; in a run with flips or alone."""
+def test_500_random_calls_match_torchvision():
+    """Draws, pixels, boxes, points and masks, in a run with flips or alone."""
     rng = random.Random(0)
     for seed in range(500):
         height, width = rng.randint(4, 24), rng.randint(4, 24)
@@ -152,8 +152,8 @@ def test_500_random_calls_are_torchvisions():
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_crop_and_a_turn_are_one_sampling(mode: str):
-    """The matrix by hand, under the border of the padding's name; a mask takes its own fill."""
+def test_a_crop_and_a_rotation_are_sampled_once(mode: str):
+    """By the matrix by hand and the border that the padding mode names; a mask has its own fill."""
     border = dict(zip(MODES, ("constant", "replicate", "reflect_101", "reflect"), strict=True))
     fills = {tv_tensors.Mask: 3, "others": 0.5}
     options = {"fill": fills if mode == "constant" else 0}
@@ -183,8 +183,8 @@ def test_a_crop_and_a_turn_are_one_sampling(mode: str):
     assert torch.equal(fused.transform(mask, params), wanted)
 
 
-def test_what_was_cut_is_seen_again():
-    """Compose pads what a crop left; one sampling shows the picture there, and pads beyond it."""
+def test_pixels_cut_by_a_crop_reappear_in_a_later_pad():
+    """Compose pads the crop; a single sampling shows the image there, and pads beyond it."""
     steps = [CenterCrop((8, 8)), v2.Pad((4, 8), fill=9)]
     got = Fused(steps)(picture(*SIZE))[0]
     y, x = np.mgrid[-2:22, 6:22].astype(float)
@@ -194,8 +194,8 @@ def test_what_was_cut_is_seen_again():
 
 
 @pytest.mark.parametrize("interpolation", ["bilinear", "bicubic", "lanczos4"])
-def test_a_resize_beside_a_pad_keeps_its_own_filter(interpolation: str):
-    """Bit for bit as in Compose: neither fades into the padding, and the other is a copy."""
+def test_a_resize_next_to_a_pad_keeps_its_own_filter(interpolation: str):
+    """The bits are Compose's: the resize does not blend into the padding, which is a copy."""
     image = noise(3, *SIZE)
     resize = Resize((33, 41), interpolation)
     for steps in (
@@ -207,7 +207,7 @@ def test_a_resize_beside_a_pad_keeps_its_own_filter(interpolation: str):
         assert torch.equal(got, wanted), steps
 
 
-def test_padding_of_another_border_stands_alone_and_that_is_said():
+def test_padding_with_another_border_runs_alone_with_a_warning():
     turn = RandomRotation(30, "bilinear", fill=1)
     crop, flip = v2.RandomCrop((24, 30), 4, padding_mode="reflect"), RandomHorizontalFlip()
     text = (
@@ -223,7 +223,7 @@ def test_padding_of_another_border_stands_alone_and_that_is_said():
     torch.testing.assert_close(got, wanted, rtol=0, atol=1e-12)
     with pytest.raises(ValueError, match="which needs one run, got 3 runs, of two"):
         fused.make_params([image])
-    # a barrier says the same without a word, and what pads nothing has no border
+    # a barrier avoids the warning, and a transform that pads nothing has no border
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         Fused([turn, v2.Identity(), crop, v2.Identity()])
@@ -231,7 +231,7 @@ def test_padding_of_another_border_stands_alone_and_that_is_said():
 
 
 def test_each_image_of_a_batch_draws_its_crop():
-    """In the order in which they would be drawn one by one; boxes of pixels are copies."""
+    """In the order of single images; boxes on whole pixels are copies."""
     crop = v2.RandomCrop((18, 22), 6, padding_mode="symmetric")
     for steps in ([crop], [RandomHorizontalFlip(), crop], [v2.Pad(3, fill=7)]):
         fused = Fused(steps, per_image=True)

@@ -1,4 +1,4 @@
-"""Fused: kinds of input, workers, pickles, and what is refused."""
+"""Fused: kinds of input, workers, pickling, and errors."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from warpkit.transforms import (
 )
 
 
-def test_labels_are_never_blended_and_kinds_keep_their_forms():
+def test_labels_are_never_blended_and_every_kind_is_kept():
     fused = Fused(
         [
             RandomRotation(40, "bilinear", fill={tv_tensors.Mask: 7, "others": 0}),
@@ -55,7 +55,7 @@ def test_labels_are_never_blended_and_kinds_keep_their_forms():
 
 
 class Pictures(torch.utils.data.Dataset):
-    """Seeded by the index, so that a worker's draws are known."""
+    """A data set whose draws are seeded by the index, and so known for workers."""
 
     def __init__(self) -> None:
         self.fused = Fused([RandomRotation(30, "bilinear"), RandomPerspective(), Resize((8, 9))])
@@ -68,8 +68,8 @@ class Pictures(torch.utils.data.Dataset):
         return self.fused(noise(1, 16, 18, seed=index))
 
 
-def test_in_workers():
-    """What is spawned finds the same in core/test_concurrency."""
+def test_forked_workers_give_the_same_images():
+    """core/test_concurrency tests spawned workers."""
     pictures = Pictures()
     loaded = DataLoader(pictures, num_workers=1, multiprocessing_context="fork")
     got = torch.cat(list(loaded))
@@ -77,7 +77,7 @@ def test_in_workers():
     torch.testing.assert_close(got, wanted, rtol=0, atol=TOLERANCE["torchvision float64"])
 
 
-def test_inside_compose_copied_and_pickled():
+def test_fused_inside_compose_copied_and_pickled():
     fused = long_run(interpolation="bilinear")
     image = noise(3, 26, 30, dtype=torch.uint8)
     wanted = None
@@ -165,12 +165,12 @@ TURN = RandomRotation(10)
         ),
     ],
 )
-def test_what_is_refused(build, text: str):
+def test_errors(build, text: str):
     with pytest.raises((ValueError, TypeError), match=re.escape(text)):
         build()
 
 
-def test_the_list_may_change_as_composes_may():
+def test_the_list_of_transforms_may_be_changed():
     fused = Fused([RandomHorizontalFlip(0.0)])
     image = torch.full((1, 2, 2), 255, dtype=torch.uint8)
     assert fused(image).dtype == torch.uint8
@@ -178,7 +178,7 @@ def test_the_list_may_change_as_composes_may():
     assert fused(image).dtype == torch.float32
 
 
-def test_what_overrides_transform_ends_a_run():
+def test_a_subclass_that_overrides_transform_is_a_barrier():
     class Black(RandomRotation):
         def transform(self, inpt, params):
             return torch.zeros_like(inpt)

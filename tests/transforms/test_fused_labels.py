@@ -1,4 +1,4 @@
-"""Boxes and key points of a run go through its one map: corners by hand, outlines by pixels."""
+"""Boxes and key points use a run's one map: corners by hand, outlines by pixels."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from warpkit.transforms import (
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_boxes_and_keypoints_go_by_the_one_map(seed: int):
-    """Corners by hand, in every format; one clamping at the end. Nothing flips, so that torchvision
-    counts all key points from the corner."""
+def test_boxes_and_keypoints_use_the_one_map(seed: int):
+    """Corners by hand, in every format, clamped once at the end. Without flips, torchvision counts
+    all key points from the corner."""
     fused = Fused([t for t in long_run(interpolation="bilinear").transforms if not hasattr(t, "p")])
     params = drawn(fused, SMALL, seed)
     matrix, (h, w) = by_hand(fused, params["draws"], SMALL)
@@ -56,8 +56,8 @@ def test_boxes_and_keypoints_go_by_the_one_map(seed: int):
     np.testing.assert_allclose(got.numpy(), carried(matrix, points.double().numpy()), atol=1e-5)
 
 
-def test_boxes_under_a_field_hold_their_outline():
-    """A filled box's mask, enlarged, lies in the box and touches all its sides."""
+def test_boxes_under_a_field_enclose_their_outline():
+    """The enlarged mask of a filled box is inside the box and touches all sides."""
     size, box = (48, 60), [14.0, 12.0, 44.0, 33.0]
     fused = Fused([ElasticTransform(150.0, 4.0), Resize((192, 240)), RandomVerticalFlip(1.0)])
     params = drawn(fused, size, 1)
@@ -70,13 +70,13 @@ def test_boxes_under_a_field_hold_their_outline():
     y_seen, x_seen = ((x > 14) & (x < 44) & (y > 12) & (y < 33)).nonzero().unbind(1)
     seen = [x_seen.min(), y_seen.min(), x_seen.max() + 1, y_seen.max() + 1]
     difference = got - torch.stack(seen)
-    assert difference.abs().max() < 1.0  # of pixels a quarter as large as the image's
-    assert (got[0::2] - torch.tensor([56.0, 176.0])).abs().max() > 2  # it does bend
+    assert difference.abs().max() < 1.0  # in pixels a quarter as large as the image's
+    assert (got[0::2] - torch.tensor([56.0, 176.0])).abs().max() > 2  # the field bends
 
 
 @pytest.mark.parametrize("kind", ["XYXYXYXY", "XYWHR", "CXCYWHR"])
-def test_rotated_boxes_turn_and_flip(kind: str):
-    """By torchvision's own, step after step, where nothing shears or is cut off."""
+def test_rotated_boxes_are_rotated_and_flipped(kind: str):
+    """As by torchvision step by step, without shears and cuts."""
     pytest.importorskip("torchvision", "0.23")
     make = [
         ("RandomRotation", {"degrees": 50}),
@@ -100,8 +100,8 @@ def test_rotated_boxes_turn_and_flip(kind: str):
         torch.testing.assert_close(got, wanted, rtol=0, atol=1e-3)
 
 
-def test_a_box_across_the_horizon_is_cut_by_the_canvas():
-    """w = 0 at x = 10: half of the box goes beyond the right end, half comes from the left."""
+def test_a_box_across_the_horizon_is_clamped_to_the_canvas():
+    """w = 0 at x = 10: half of the box leaves on the right, half enters from the left."""
     fused = Fused([RandomPerspective(0.5, 1.0), RandomHorizontalFlip(0.0)])
     params = {"draws": [{"coefficients": [1.0, 0, 0, 0, 1, 0, 0.1, 0]}, None]}
     given = tv_tensors.BoundingBoxes(

@@ -1,4 +1,4 @@
-"""An image (H, W, C) is told of once, at the caller's line, by whatever it is given to."""
+"""Every transform warns once, at the caller's line, about an image (H, W, C)."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ SHAPE = (40, 50, 3)
 FLIP, TURN = RandomHorizontalFlip(1.0), RandomAffine((20, 20), interpolation="bilinear")
 MADE = {
     **{name: made(**arguments) for name, (made, arguments) in FAMILY.items()},
-    "resize, one side": Resize(12),  # of an image that is 3 pixels wide
-    "elastic": ElasticTransform(alpha=2.0, sigma=0.1),  # whose noise wants no wide image
+    "resize, one side": Resize(12),  # of an image 3 pixels wide
+    "elastic": ElasticTransform(alpha=2.0, sigma=0.1),  # its noise needs no wide image
     "one alone": Fused([TURN]),
     "a turn and a tilt": Fused([TURN, RandomPerspective(p=1.0)]),
     "flips": Fused([FLIP, RandomVerticalFlip(1.0)]),
@@ -42,7 +42,7 @@ MADE = {
 
 @pytest.mark.parametrize("kind", ["tensor", "image"])
 @pytest.mark.parametrize("name", MADE)
-def test_each_says_it_once(name: str, kind: str):
+def test_each_transform_warns_once(name: str, kind: str):
     made = MADE[name]
     shape = (6, *SHAPE) if "batch" in name else SHAPE
     image = torch.rand(shape)
@@ -58,7 +58,7 @@ def test_each_says_it_once(name: str, kind: str):
 
 
 @pytest.mark.parametrize("name", MADE)
-def test_an_image_as_it_should_be_is_no_cause(name: str):
-    """pytest makes errors of warnings."""
+def test_a_correct_layout_gets_no_warning(name: str):
+    """pytest turns warnings into errors."""
     image = torch.rand(3, 40, 50)
     MADE[name](image.expand(6, 3, 40, 50) if "batch" in name else image)

@@ -1,4 +1,4 @@
-"""Resize and RandomResizedCrop by a library's own arithmetic, beside that library."""
+"""Resize and RandomResizedCrop in a library's arithmetic, compared with that library."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SIZES = (
     {"size": 12},
     {"size": [20]},
     {"size": (17, 40)},
-    {"size": (31, 45)},  # the image's own
+    {"size": (31, 45)},  # the image's own size
     {"size": 60, "max_size": 64},
     {"size": None, "max_size": 24},
 )
@@ -51,7 +51,7 @@ def same_picture(one: PIL.Image.Image, other: PIL.Image.Image) -> bool:
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("name", FILTERS)
-def test_a_pil_image_gets_torchvisions_own_pixels(mode, name):
+def test_a_pil_image_has_torchvisions_pixels(mode, name):
     image, filter_of = picture(mode), v2.InterpolationMode(name)
     for size in SIZES:
         wanted = v2.Resize(**size, interpolation=filter_of)
@@ -59,7 +59,7 @@ def test_a_pil_image_gets_torchvisions_own_pixels(mode, name):
         assert same_picture(ours(image), wanted(image)), size
 
 
-def test_a_crop_of_a_pil_image_gets_torchvisions_own_pixels():
+def test_a_crop_of_a_pil_image_has_torchvisions_pixels():
     image = picture("RGB")
     ours = RandomResizedCrop((14, 19), arithmetic="pillow")
     theirs = v2.RandomResizedCrop((14, 19))
@@ -71,7 +71,7 @@ def test_a_crop_of_a_pil_image_gets_torchvisions_own_pixels():
 
 
 @pytest.mark.parametrize("name", FILTERS)
-def test_a_tensor_gets_pillows_pixels(name):
+def test_a_tensor_has_pillows_pixels(name):
     image = picture("RGB")
     tensor = v2.functional.pil_to_tensor(image)
     out = Resize((12, 50), name, arithmetic="pillow")(tv_tensors.Image(tensor))
@@ -80,9 +80,9 @@ def test_a_tensor_gets_pillows_pixels(name):
 
 
 @pytest.mark.parametrize("name", ["bilinear", "area", "nearest", "lanczos4"])
-def test_a_tensor_gets_opencvs_pixels(name):
+def test_a_tensor_has_opencvs_pixels(name):
     cv2 = installed_opencv()
-    flags = {"bilinear": 1, "area": 3, "nearest": 0, "lanczos4": 4}  # without IPP in any wheel
+    flags = {"bilinear": 1, "area": 3, "nearest": 0, "lanczos4": 4}  # no wheel uses IPP for these
     arithmetic = "opencv5" if cv2.__version__.startswith("5") else "opencv4"
     pixels = np.asarray(picture("RGB"))
     wanted = torch.from_numpy(cv2.resize(pixels, (50, 12), interpolation=flags[name]))
@@ -92,7 +92,7 @@ def test_a_tensor_gets_opencvs_pixels(name):
     assert np.array_equal(np.asarray(resize(picture("RGB"))), wanted)
 
 
-def test_masks_boxes_and_gradients_are_as_under_exact():
+def test_masks_boxes_and_gradients_equal_those_under_exact():
     mask = tv_tensors.Mask(torch.arange(31 * 45).reshape(31, 45))
     boxes = tv_tensors.BoundingBoxes([[1.0, 2, 30, 20]], format="XYXY", canvas_size=(31, 45))
     for arithmetic in ("pillow", "opencv5"):
@@ -119,20 +119,20 @@ def test_masks_boxes_and_gradients_are_as_under_exact():
         ),
     ],
 )
-def test_what_an_arithmetic_has_not(build, text):
+def test_options_that_an_arithmetic_lacks_are_rejected(build, text):
     with pytest.raises((ValueError, TypeError)) as error:
         build()
     assert str(error.value).startswith(text)
 
 
-def test_an_arithmetic_in_a_run_counts_or_a_warning_says_that_it_does_not():
+def test_an_arithmetic_in_a_run_is_used_or_a_warning_is_given():
     image = v2.functional.pil_to_tensor(picture("RGB"))
     resize = Resize((12, 50), arithmetic="pillow")
     flip, turn = RandomHorizontalFlip(p=1.0), RandomRotation((10, 10))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert torch.equal(Fused([flip, resize])(image), resize(flip(image)))
-        Fused([Resize((31, 45), arithmetic="pillow"), flip])(image)  # all is copied
+        Fused([Resize((31, 45), arithmetic="pillow"), flip])(image)  # all pixels are copied
         Fused([resize, turn])(tv_tensors.Mask(image[0]))
         Fused([resize, v2.Identity(), turn])(image)
     one = Fused([flip, resize, turn])
@@ -147,7 +147,7 @@ def test_an_arithmetic_in_a_run_counts_or_a_warning_says_that_it_does_not():
 
 
 @pytest.mark.parametrize("size", [{"size": 8, "max_size": 16}, {"size": None, "max_size": 16}])
-def test_a_strip_of_which_a_size_leaves_no_pixel_is_named(size):
+def test_a_size_that_leaves_no_pixel_of_a_strip_is_rejected(size):
     for image in (torch.zeros(3, 200, 2), PIL.Image.new("RGB", (2, 200))):
         with pytest.raises(ValueError, match=r"got size \(200, 2\), which becomes \(16, 0\)"):
             Resize(**size)(image)
@@ -159,7 +159,7 @@ HAS_INTEGERS = torch.backends.cpu.get_cpu_capability() in ("AVX2", "AVX512")
 
 @pytest.mark.skipif(not HAS_INTEGERS, reason="torch resizes floats on this processor")
 @pytest.mark.parametrize("name", TORCH_FILTERS)
-def test_a_tensor_gets_torchvisions_own_pixels(name):
+def test_a_tensor_has_torchvisions_pixels(name):
     filter_of = v2.InterpolationMode(name)
     tensor = v2.functional.pil_to_tensor(picture("RGB"))
     try:
@@ -167,7 +167,7 @@ def test_a_tensor_gets_torchvisions_own_pixels(name):
     except (ValueError, NotImplementedError):
         pytest.skip("this torchvision has no lanczos of tensors")
     images = [tensor, tv_tensors.Image(tensor), tensor / 255, tv_tensors.Mask(tensor[0])]
-    # torchvision moves masks by nearest; its newest by nearest-exact where that is named
+    # torchvision resizes masks by nearest; its newest version by nearest-exact if that is named
     for image in images[: 3 if name == "nearest-exact" else 4]:
         for antialias in (True, False, None):
             if name == "lanczos" and not antialias:

@@ -1,4 +1,4 @@
-"""The transforms beside torchvision's own: the same draws, pixels, boxes and keypoints."""
+"""Transforms compared with torchvision's: the same draws, pixels, boxes and keypoints."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ of all."""
 
 
 def both(ours, theirs, *inputs, seed: int = 0):
-    """The two transforms from one seed."""
+    """The results of two transforms from one seed."""
     results = []
     for transform in (ours, theirs):
         torch.manual_seed(seed)
@@ -54,9 +54,9 @@ def both(ours, theirs, *inputs, seed: int = 0):
 
 
 def filled(theirs, fill, seed: int) -> Tensor:
-    """SMOOTH by a transform of torchvision's without a fill, laid over the fill.
+    """SMOOTH under one of torchvision's transforms without a fill, composited over the fill.
 
-    With a fill torchvision multiplies a pixel on the edge by its coverage twice.
+    With a fill, torchvision multiplies a pixel on the edge by its coverage twice.
     """
     torch.manual_seed(seed)
     moved = theirs(torch.cat((SMOOTH, torch.ones_like(SMOOTH[:, :1])), dim=1))
@@ -67,7 +67,7 @@ def filled(theirs, fill, seed: int) -> Tensor:
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("fill", [0, 0.25, (0.1, 0.5, 0.9)])
 @pytest.mark.parametrize("case", AFFINE)
-def test_affine_is_torchvisions(case: str, fill, seed: int):
+def test_affine_transforms_match_torchvision(case: str, fill, seed: int):
     options = {"interpolation": v2.InterpolationMode.BILINEAR, **AFFINE[case]}
     expected = filled(v2.RandomAffine(**options, fill=None), fill, seed)
     torch.manual_seed(seed)
@@ -77,7 +77,7 @@ def test_affine_is_torchvisions(case: str, fill, seed: int):
 
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("distortion", [0.0, 0.3, 0.5, 0.9])
-def test_perspective_is_torchvisions(distortion: float, seed: int):
+def test_perspective_transforms_match_torchvision(distortion: float, seed: int):
     options = {"distortion_scale": distortion, "p": 1.0}
     expected = filled(v2.RandomPerspective(**options, fill=None), 0.25, seed)
     torch.manual_seed(seed)
@@ -93,15 +93,15 @@ def test_perspective_is_torchvisions(distortion: float, seed: int):
         lambda module: module.RandomPerspective(0.5, p=1.0, interpolation=NEAREST),
     ],
 )
-def test_nearest_is_torchvisions(make, seed: int):
-    """The same pixel, but where rounding decides between two."""
+def test_nearest_matches_torchvision(make, seed: int):
+    """The same pixels, except where rounding decides between two."""
     image = noise(3, 24, 21, dtype=torch.uint8)
     got, expected = both(make(transforms), make(v2), image, seed=seed)
     assert (got != expected).any(0).sum() <= 2
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_eight_bits_are_torchvisions_to_one_level(seed: int):
+def test_8_bit_images_match_torchvision_to_one_level(seed: int):
     image = (SMOOTH * 255).round().to(torch.uint8)
     options = {"degrees": 40, "interpolation": v2.InterpolationMode.BILINEAR, "fill": None}
     got, expected = both(RandomAffine(**options), v2.RandomAffine(**options), image, seed=seed)
@@ -110,7 +110,7 @@ def test_eight_bits_are_torchvisions_to_one_level(seed: int):
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_the_probability_is_torchvisions(seed: int):
+def test_random_application_matches_torchvision(seed: int):
     options = {"distortion_scale": 0.5, "p": 0.5}
     got, expected = both(
         RandomPerspective(**options), v2.RandomPerspective(**options), SMOOTH, seed=seed
@@ -119,7 +119,7 @@ def test_the_probability_is_torchvisions(seed: int):
 
 
 def scene() -> tuple[dict, Tensor]:
-    """A white rectangle with its mask, box and middle, in a structure."""
+    """A nested sample: a white rectangle with its mask, box and middle."""
     image = torch.zeros(1, 60, 80)
     image[:, 20:35, 30:55] = 1.0
     sample = {
@@ -147,7 +147,7 @@ def scene() -> tuple[dict, Tensor]:
         RandomPerspective(0.4, p=1.0),
     ],
 )
-def test_everything_moves_together(transform, seed: int):
+def test_images_masks_boxes_and_points_move_together(transform, seed: int):
     sample, image = scene()
     torch.manual_seed(seed)
     moved = transform(sample)
@@ -159,23 +159,23 @@ def test_everything_moves_together(transform, seed: int):
     assert torch.equal(moved["video"][1], moved["image"])
     assert set(moved["mask"].unique().tolist()) == {0, 7}
     assert torch.equal(moved["flags"], moved["mask"][0] == 7)
-    assert (moved["flags"] != seen).sum() <= 0.02 * seen.sum()  # rounding of halves on the edge
+    assert (moved["flags"] != seen).sum() <= 0.02 * seen.sum()  # ties on the edge
     y, x = seen.nonzero(as_tuple=True)
     left, top, width, height = moved["boxes"][0].tolist()
     hull = (x.min().item(), y.min().item(), x.max().item() + 1, y.max().item() + 1)
-    # pixels on a slanted corner are less than half white, so the hull is up to a pixel smaller
+    # pixels at a slanted corner are less than half white, so the hull is up to a pixel smaller
     for ours, theirs in zip((left, top, left + width, top + height), hull, strict=True):
         assert abs(ours - theirs) < 1.5
     if HAS_KEYPOINTS:
         middle = torch.stack((x, y), 1).float().mean(0) + 0.5
-        # whole pixels; and under a perspective the middle of what is seen is not the middle moved
+        # in whole pixels; under a perspective the visible middle is not the moved middle
         reach = 0.4 if isinstance(transform, RandomAffine) else 2.0
         assert (moved["points"][0] - middle).abs().max() < reach
     assert moved["label"] == 3
-    assert image.sum() == 375  # untouched
+    assert image.sum() == 375  # not modified
 
 
-def test_fill_by_type():
+def test_fills_for_each_type():
     fill = {tv_tensors.Image: 0.5, tv_tensors.Mask: 9, "others": 0}
     sample, _ = scene()
     moved = RandomAffine(0, scale=(0.5, 0.5), fill=fill)(sample)
@@ -186,7 +186,7 @@ def test_fill_by_type():
 
 
 @pytest.mark.parametrize("mode", ["L", "RGB", "RGBA"])
-def test_pil_images(mode: str):
+def test_pil_images_stay_pil_images(mode: str):
     channels = len(mode)
     array = noise(12, 15, channels, dtype=torch.uint8).numpy()
     image = PIL.Image.fromarray(array[..., 0] if mode == "L" else array)
@@ -201,7 +201,7 @@ def test_pil_images(mode: str):
 
 
 @pytest.mark.parametrize("mode", ["L", "LA", "RGBX", "CMYK", "YCbCr", "HSV", "I;16", "F"])
-def test_every_mode_of_pil_comes_back(mode: str):
+def test_every_mode_of_pil_is_kept(mode: str):
     array = (noise(5, 6) * 60000).numpy().astype("uint16" if mode == "I;16" else "float32")
     image = PIL.Image.fromarray(array)
     if mode not in ("I;16", "F"):
@@ -213,26 +213,26 @@ def test_every_mode_of_pil_comes_back(mode: str):
 
 
 @pytest.mark.parametrize("mode", ["1", "P"])
-def test_modes_of_pil_without_such_numbers_are_refused(mode: str):
+def test_unsupported_modes_of_pil_are_rejected(mode: str):
     text = "`inpt` must be a PIL image of one of the modes L, LA, RGB"
     with pytest.raises(ValueError, match=f"^RandomAffine: {text}.*, got '{mode}'$"):
         RandomAffine(40)(PIL.Image.new(mode, (6, 5)))
 
 
-def test_gradients_pass_with_a_fill():
-    """Torchvision 0.28's raise here."""
+def test_gradients_reach_the_image_with_a_fill():
+    """Torchvision 0.28 raises an error here."""
     image = SMOOTH.clone().requires_grad_()
     RandomAffine(40, interpolation="bilinear", fill=0.5)(image).sum().backward()
     assert (image.grad != 0).float().mean() > 0.5
 
 
-def test_borders_are_warpkits():
+def test_warpkits_borders_are_accepted():
     torch.manual_seed(0)
     moved = RandomAffine(0, scale=(0.5, 0.5), border="replicate")(torch.ones(1, 8, 8))
     assert (moved == 1).all()
 
 
-def test_in_a_pipeline():
+def test_transforms_inside_compose():
     turn = RandomAffine(10)
     pipeline = v2.Compose([RandomPerspective(p=1.0), turn, v2.Resize(8, antialias=True)])
     assert pipeline(torch.rand(3, 16, 16)).shape == (3, 8, 8)
@@ -265,7 +265,7 @@ def test_arguments_are_checked(build, text: str):
         build()
 
 
-def test_without_torchvision_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch):
+def test_a_missing_torchvision_is_reported(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(sys.modules, "torchvision", None)
     monkeypatch.delitem(sys.modules, "warpkit.transforms")
     needs = "warpkit.transforms needs torchvision: pip install '.[torchvision]' in a checkout"

@@ -1,4 +1,4 @@
-"""torchvision's geometric transforms that are not fused: one warning each, at the caller's line."""
+"""torchvision's geometric transforms that are not fused warn once, at the caller's line."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ UNFUSED = {
 
 
 def line() -> int:
-    """That of the caller."""
+    """The caller's line number."""
     frame = inspect.currentframe()
     assert frame is not None
     assert frame.f_back is not None
@@ -40,7 +40,7 @@ def line() -> int:
 
 
 @pytest.mark.parametrize("name", UNFUSED)
-def test_a_warning_says_so(name: str):
+def test_an_unfused_transform_gets_a_warning(name: str):
     transform, advice = UNFUSED[name]
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
@@ -54,7 +54,7 @@ def test_a_warning_says_so(name: str):
 
 
 def test_every_geometric_transform_is_fused_or_named():
-    """Those of torchvision's file of geometry, of this version."""
+    """All in torchvision's module of geometry, in this version."""
     module = inspect.getmodule(v2.Resize)
     assert module is not None
     kinds = [
@@ -69,7 +69,7 @@ def test_every_geometric_transform_is_fused_or_named():
         assert name in named or name in ("Pad", "RandomCrop") or hasattr(transforms, name), name
 
 
-def test_subclasses_are_named_unless_they_do_something_else():
+def test_subclasses_are_named_unless_they_override_transform():
     class Mine(v2.ScaleJitter):
         pass
 
@@ -84,8 +84,8 @@ def test_subclasses_are_named_unless_they_do_something_else():
         Fused([Other((5, 5)), v2.ColorJitter(), v2.ToDtype(torch.float32), lambda image: image])
 
 
-def test_what_is_put_into_the_list_later_is_named_where_it_is_called():
-    """Inside torchvision's Compose, too; then no more."""
+def test_transforms_added_later_are_named_at_the_call():
+    """Also inside torchvision's Compose, and only once."""
     fused = Fused([FLIP])
     fused.transforms.append(v2.Resize((3, 4)))
     with warnings.catch_warnings(record=True) as said:

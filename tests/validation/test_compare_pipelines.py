@@ -1,4 +1,4 @@
-"""`compare_pipelines`: what differs, the worst first, each measured alone."""
+"""`compare_pipelines`: the differences, the worst first, each measured alone."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def kinds(comparison) -> list[str]:
     return [finding.kind for finding in comparison.findings]
 
 
-def test_geometry_channels_and_antialias_are_told_apart():
+def test_geometry_channels_and_antialias_are_distinguished():
     comparison = compare_pipelines(TRAINED, served)
     assert not comparison.equal
     assert not comparison.only_last_bits
@@ -50,12 +50,12 @@ def test_each_finding_is_measured_alone():
     comparison = compare_pipelines(nothing_else, served)
     (finding,) = comparison.findings
     assert finding.kind == "channels"
-    # the only difference: what it alone changes is what differs in all
+    # the only difference, so it changes as much alone as all together
     assert (finding.differing, finding.compared) == (comparison.differing, comparison.compared)
     assert finding.largest == pytest.approx(comparison.largest, abs=1e-3)
 
 
-def test_last_bits_are_told_as_such():
+def test_differences_in_the_last_bits_are_named():
     rounded = T.Compose([T.Resize((64, 64)), T.ToTensor()])
     floats = T.Compose([T.ToTensor(), T.Resize((64, 64))])
     comparison = compare_pipelines(rounded, floats)
@@ -68,7 +68,7 @@ def test_last_bits_are_told_as_such():
         assert_same_pipeline(rounded, floats, last_bits=False)
 
 
-def test_the_same_program_twice():
+def test_the_same_program_twice_gives_no_finding():
     comparison = compare_pipelines(TRAINED, TRAINED)
     assert comparison.equal
     assert comparison.findings == []
@@ -78,7 +78,7 @@ def test_the_same_program_twice():
         assert_same_pipeline(TRAINED, served)
 
 
-def test_values_layout_pad_and_limit():
+def test_differences_in_values_layout_and_padding():
     first = lambda x: cv2.resize(x, (64, 64)) / np.float32(255)  # noqa: E731
     second = lambda x: (cv2.resize(x, (64, 64)) / np.float32(127.5) - 1).transpose(2, 0, 1)  # noqa: E731
     assert kinds(compare_pipelines(first, second)) == ["layout", "values"]
@@ -96,13 +96,13 @@ def test_values_layout_pad_and_limit():
     assert comparison.findings[0].largest == 114
 
 
-def test_an_unknown_program_is_said_to_be_one():
+def test_an_unknown_program_is_reported():
     comparison = compare_pipelines(served, lambda x: served(x) ** 2)
     assert any("of B: Not known" in finding.message for finding in comparison.findings)
     assert not comparison.only_last_bits
 
 
-def test_a_program_that_returns_no_picture_is_said_to_be_one(tmp_path):
+def test_a_program_that_returns_no_image_is_reported(tmp_path):
     comparison = compare_pipelines(served, lambda x: "words")
     assert str(comparison).split("\n")[0] == "Nothing could be compared."
     assert kinds(comparison) == ["arithmetic"]
@@ -120,7 +120,7 @@ def test_a_program_that_returns_no_picture_is_said_to_be_one(tmp_path):
         compare_pipelines(served, broken)
 
 
-def test_a_program_that_is_known_in_part_is_compared_and_told():
+def test_a_partly_known_program_is_compared_and_reported():
     def other(x):
         if max(x.shape[:2]) > 1024:
             x = x[:1024, :1024]
@@ -131,7 +131,7 @@ def test_a_program_that_is_known_in_part_is_compared_and_told():
     assert "on pictures longer than" in comparison.findings[1].message
 
 
-def test_a_model_drifts_by_each_finding():
+def test_the_drift_of_a_model_is_measured_for_each_finding():
     def model(numbers: torch.Tensor) -> torch.Tensor:
         return numbers.mean((2, 3))
 
@@ -143,7 +143,7 @@ def test_a_model_drifts_by_each_finding():
     assert channels.outputs.largest > 0
 
 
-def test_images_of_ones_own():
+def test_a_users_images_are_accepted():
     photograph = Image.effect_noise((90, 70), 60).convert("RGB")
     array = np.asarray(photograph)
     tensor = torch.from_numpy(array.copy()).movedim(-1, 0)
@@ -155,7 +155,7 @@ def test_images_of_ones_own():
         compare_pipelines(served, served, takes="array")
 
 
-def test_page_and_json(tmp_path):
+def test_the_html_page_and_json(tmp_path):
     comparison = compare_pipelines(TRAINED, served)
     comparison.to_html(tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text()
@@ -186,7 +186,7 @@ number = 3
 """
 
 
-def test_the_command_line(tmp_path, capsys):
+def test_the_command_line_compares_programs(tmp_path, capsys):
     file = tmp_path / "programs.py"
     file.write_text(PROGRAMS)
     assert main(["identify", f"{file}:first", "--json", str(tmp_path / "found.json")]) == 0
@@ -210,7 +210,7 @@ def test_the_command_line(tmp_path, capsys):
         ("{file}:number", "cannot be called"),
     ],
 )
-def test_programs_that_are_not_there(tmp_path, capsys, name, words):
+def test_missing_programs_are_one_line(tmp_path, capsys, name, words):
     file = tmp_path / "programs.py"
     file.write_text(PROGRAMS)
     assert main(["identify", name.format(file=file)]) == 2

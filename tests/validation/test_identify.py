@@ -1,4 +1,4 @@
-"""`identify`: programs named wholly, traps never, errors that say on which picture."""
+"""`identify`: programs are named completely, traps never; errors name the image."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ TORCH = ("pillow", "opencv", "torchvision", "torch")
 
 
 @pytest.mark.parametrize("seed", range(500, 524))
-def test_random_programs_are_named_wholly(seed):
+def test_random_programs_are_named_completely(seed):
     drawn = draw(seed, tuple(name for name in TORCH if name in installed()))
     found = identify(drawn.function, takes=drawn.takes)
     assert found.known, str(found)
     assert mistakes(drawn, found) == []
-    # float16's gain is known to half a last bit, which is 0.1 levels of white
+    # float16 gives the gain to half a last bit, which is 0.1 levels of white
     assert apart(drawn, found, seed) <= (0.5 if found.dtype == "float16" else 0.002)
 
 
@@ -37,7 +37,7 @@ ASKED = [name for name in TRAPS if name not in hostile_programs.PROGRAMS][::2]
 
 
 @pytest.mark.parametrize("name", [*ASKED, *HOSTILE])
-def test_what_is_not_known_is_not_claimed(name):
+def test_unknown_programs_are_not_named(name):
     found = identify(TRAPS[name].function, takes="array")
     assert found.arithmetic is None
     assert not found.known
@@ -87,7 +87,7 @@ def multiples(image: np.ndarray) -> np.ndarray:
 
 
 def up_to_multiples(x: np.ndarray, *, even: bool = False) -> np.ndarray:
-    """TextNet's sizes: whole sides first, then multiples of them."""
+    """TextNet's sizes: integer sides first, then multiples."""
     short = min(x.shape[:2])
     whole = [round(v * (160 / short)) if even else 160 * v // short for v in x.shape[:2]]
     height, width = (-(-side // 8) * 8 for side in whole)
@@ -95,7 +95,7 @@ def up_to_multiples(x: np.ndarray, *, even: bool = False) -> np.ndarray:
 
 
 def resize_with_pad(x: np.ndarray, size: tuple[int, int]) -> np.ndarray:
-    """tf.image.resize_with_pad's sizes and places, in its float32; the resize is OpenCV's."""
+    """tf.image.resize_with_pad's sizes and offsets in float32, with OpenCV's resize."""
     sides = [np.float32(side) for side in x.shape[:2]]
     ratio = max(side / np.float32(n) for side, n in zip(sides, size, strict=True))
     height, width = (math.floor(side / ratio) for side in sides)
@@ -109,7 +109,7 @@ def resize_with_pad(x: np.ndarray, size: tuple[int, int]) -> np.ndarray:
 
 
 def pad_to_aspect_ratio(x: np.ndarray) -> np.ndarray:
-    """Keras' square, which lacks a pixel where the rest is odd."""
+    """Keras's square, which lacks a pixel if the remainder is odd."""
     top, left = ((max(x.shape[:2]) - side) // 2 for side in x.shape[:2])
     return cv2.resize(np.pad(x, ((top, top), (left, left), (0, 0))), (90, 90))
 
@@ -212,7 +212,7 @@ def _at_most(x: np.ndarray, longest: int) -> tuple[int, int]:
 
 
 @pytest.mark.parametrize("name", WORDS)
-def test_every_word_of_the_contract_is_found(name):
+def test_every_option_of_the_contract_is_found(name):
     function, takes, expected = WORDS[name]
     found = identify(function, takes=takes)
     assert found.known, str(found)
@@ -228,14 +228,14 @@ def test_every_word_of_the_contract_is_found(name):
 @pytest.mark.parametrize(
     ("code", "rule"), [(ImageOps.contain, "longest"), (ImageOps.cover, "shortest")]
 )
-def test_a_rectangle_longer_than_the_first_pictures_is_met(code, rule):
+def test_a_rectangle_longer_than_the_first_images_is_found(code, rule):
     found = identify(lambda image: code(image, (224, 48)), takes="pil")
     assert found.known, str(found)
     assert (found.rule, found.size) == (rule, (48, 224))
 
 
 def tensorflow_bilinear(x: np.ndarray, *, start: bool = False) -> np.ndarray:
-    """tf.image.resize, and that of TensorFlow 1, as their kernels have it: two lerps in float32."""
+    """tf.image.resize of TensorFlow 2 and 1, as in their kernels: two lerps in float32."""
     result = x.astype(np.float32)
     for axis, wanted in ((1, 70), (0, 60)):
         scale = np.float32(x.shape[axis]) / np.float32(wanted)
@@ -251,7 +251,7 @@ def tensorflow_bilinear(x: np.ndarray, *, start: bool = False) -> np.ndarray:
 
 
 def skimage_resize(x: np.ndarray, *, blurred: bool = True) -> np.ndarray:
-    """skimage.transform.resize's own calls of scipy."""
+    """The calls of scipy in skimage.transform.resize."""
     from scipy import ndimage
 
     factors = np.array(x.shape) / np.array((60, 70, 3))
@@ -260,7 +260,7 @@ def skimage_resize(x: np.ndarray, *, blurred: bool = True) -> np.ndarray:
     return ndimage.zoom(image, 1 / factors, order=1, mode="mirror", grid_mode=True)
 
 
-def test_tensorflow_and_scikit_image_by_their_formulas():
+def test_tensorflow_and_scikit_image_are_identified_by_their_formulas():
     found = identify(lambda x: tensorflow_bilinear(x, start=True), takes="array")
     assert (found.arithmetic, found.aligned, found.differing) == ("tensorflow", "start", 0)
     found = identify(tensorflow_bilinear, takes="array")
@@ -280,7 +280,7 @@ matters that the scale is 1 / float32(o / n)."""
 
 
 @pytest.mark.parametrize("name", TENSORFLOW)
-def test_tensorflows_antialiased_resize_has_its_own_float32(name):
+def test_tensorflows_antialiased_resize_has_its_own_float32_arithmetic(name):
     image = torch.from_numpy(picture((174, 221))).movedim(-1, 0).float()
     made = weights.resized(image, (128, 128), f"tensorflow antialiased_{name}")
     for (y, x, channel), wanted in TENSORFLOW[name].items():
@@ -302,11 +302,11 @@ def test_the_twin_gives_the_programs_values_and_gradients():
     torch.testing.assert_close(result[0].detach(), torch.from_numpy(wanted), rtol=0, atol=2e-6)
     result.sum().backward()
     assert image.grad.isfinite().all()
-    # the filter's weights sum to one: a level more everywhere is 4 numbers more in every channel
+    # the filter's weights sum to one, so one more level everywhere adds 4 values in each channel
     torch.testing.assert_close(image.grad.sum(), torch.tensor(4.0 * 3 * 48 * 40), rtol=1e-4, atol=0)
 
 
-def test_a_dict_a_list_and_a_changed_argument():
+def test_programs_that_return_a_dict_or_list_or_change_their_argument():
     def program(image):
         resized = cv2.resize(image, (50, 40))
         image[:] = 0
@@ -319,7 +319,7 @@ def test_a_dict_a_list_and_a_changed_argument():
     assert found.differing == 0
 
 
-def test_random_programs_and_strange_results_are_said_to_be_so():
+def test_nondeterministic_programs_and_invalid_results_are_reported():
     generator = np.random.default_rng(0)
     found = identify(lambda x: x + generator.normal(size=x.shape), takes="array")
     assert "random" in found.reasons[0]
@@ -331,7 +331,7 @@ def test_random_programs_and_strange_results_are_said_to_be_so():
     assert "not finite" in identify(lambda x: np.full((9, 9, 3), np.nan), takes="array").reasons[0]
 
 
-def test_a_program_that_raises_is_named_with_the_picture():
+def test_a_program_that_raises_is_reported_with_the_image():
     def program(image):
         raise OSError("no network")
 
@@ -345,9 +345,9 @@ def test_a_program_that_raises_is_named_with_the_picture():
         identify(program, takes="numpy")
 
 
-def test_the_error_of_each_kind_of_picture_is_told():
+def test_the_error_for_each_kind_of_image_is_reported():
     def program(image):
-        resized = cv2.resize(image, (64, 64))  # refuses PIL images and tensors
+        resized = cv2.resize(image, (64, 64))  # rejects PIL images and tensors
         raise OSError(f"no network for {resized.shape}")
 
     with pytest.raises(ValueError, match="taken as 'array': no network for") as caught:
@@ -360,7 +360,7 @@ def test_the_error_of_each_kind_of_picture_is_told():
         identify(program, progress=1)  # type: ignore[arg-type]
 
 
-def test_pictures_that_a_program_refuses_are_told():
+def test_images_that_a_program_rejects_are_reported():
     def program(image):
         if image.shape[0] < 40:
             raise ValueError(f"at least 40 rows, got {image.shape[0]}")
@@ -374,7 +374,7 @@ def test_pictures_that_a_program_refuses_are_told():
     assert identify(lambda x: cv2.resize(x, (60, 50)), takes="array").raised is None
 
 
-def test_results_whose_form_depends_on_the_picture_are_not_known():
+def test_results_whose_form_depends_on_the_image_are_unknown():
     def by_type(x):
         return cv2.resize(x, (60, 50)).astype(np.float32 if x.shape[0] % 2 else np.uint8)
 
@@ -400,7 +400,7 @@ def test_calls_are_counted_and_bounded(monkeypatch):
     assert "20 calls" in found.reasons[0]
 
 
-def test_an_interrupt_passes_through():
+def test_an_interrupt_is_not_caught():
     def program(image):
         raise KeyboardInterrupt
 
@@ -410,7 +410,7 @@ def test_an_interrupt_passes_through():
     assert torch.get_num_threads() == threads
 
 
-def test_json_holds_what_was_found(tmp_path):
+def test_json_holds_all_findings(tmp_path):
     found = identify(lambda x: cv2.resize(x, (70, 60)), takes="array")
     found.to_json(tmp_path / "found.json")
     text = (tmp_path / "found.json").read_text()

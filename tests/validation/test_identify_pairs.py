@@ -1,4 +1,4 @@
-"""`identify_pairs`: data sets named from their pairs, and what they do not tell is not told."""
+"""`identify_pairs` names data sets from their pairs, and leaves open what pairs cannot show."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def by_pillow(image: np.ndarray, side: int = 48, filter_: int = Image.Resampling
 
 
 @pytest.mark.parametrize("seed", range(301, 306))
-def test_lossless_results_are_named_wholly(seed):
+def test_lossless_results_are_named_completely(seed):
     run = draw_run(seed, "lossless")
     found = identify_pairs(run.images, run.results)
     assert judged(run, found) == ("whole", "")
@@ -37,7 +37,7 @@ def test_lossless_results_are_named_wholly(seed):
 
 
 @pytest.mark.parametrize("seed", [311, 312])
-def test_jpeg_files_are_written_again_and_named(seed):
+def test_jpeg_files_are_named_by_encoding_again(seed):
     run = draw_run(seed, "files")
     found = identify_pairs(run.images, run.results)
     assert judged(run, found) == ("whole", "")
@@ -51,14 +51,14 @@ def test_two_libraries_that_give_the_same_results_both_remain(seed, kind):
     assert judged(run, found) == ("alike", "the same results by opencv and torch")
     assert found.arithmetic is None
     assert found.interpolation == "bicubic"
-    # the judge calls both libraries: a third whose results are others is not let through
+    # the evaluation calls both libraries, so a third with other results would fail
     other = dataclasses.replace(found.candidates[0][0], arithmetic="pillow")
     found.candidates.append((other, 0.0, 0.0))
     assert judged(run, found) == ("open", "open: arithmetic")
 
 
 @pytest.mark.parametrize("seed", [321, 322])
-def test_of_decoded_jpegs_the_filter_comes_first_and_nothing_is_named(seed):
+def test_decoded_jpegs_rank_the_filter_first_but_are_not_named(seed):
     run = draw_run(seed, "lossy")
     found = identify_pairs(run.images, run.results)
     assert judged(run, found)[0] == "first"
@@ -70,7 +70,7 @@ def test_of_decoded_jpegs_the_filter_comes_first_and_nothing_is_named(seed):
 
 
 @pytest.mark.parametrize("seed", [330, 331])
-def test_two_programs_in_one_folder_are_parted(seed):
+def test_two_programs_in_one_folder_are_separated(seed):
     run = draw_run(seed, "two")
     found = identify_pairs(run.images, run.results)
     assert judged(run, found) == ("parted", "")
@@ -78,7 +78,7 @@ def test_two_programs_in_one_folder_are_parted(seed):
     assert found.compared == sum(run.results[k].size for k in found.groups[0])
 
 
-def test_the_twin_gives_the_results_and_a_gradient():
+def test_the_pipeline_found_gives_the_results_and_a_gradient():
     images = photographs()
     mean, deviation = np.float32([0.5, 0.4, 0.3]), np.float32([0.2, 0.3, 0.25])
     results = [
@@ -92,13 +92,13 @@ def test_the_twin_gives_the_results_and_a_gradient():
         given = torch.tensor(image).movedim(-1, 0)[None] / 255
         given.requires_grad_()
         made = found.pipeline(given)
-        # gain and offset from a lattice of float32: 1e-6 of the largest
+        # gain and offset come from a float32 lattice: 1e-6 of the largest
         torch.testing.assert_close(made, torch.tensor(result), rtol=0, atol=1e-5)
         made.sum().backward()
         assert given.grad.abs().sum() > 0
 
 
-def test_floats_that_nothing_rounded():
+def test_unrounded_float_results():
     images = photographs()
     results = [
         F.interpolate(
@@ -113,7 +113,7 @@ def test_floats_that_nothing_rounded():
     np.testing.assert_allclose(found.offset, 0, atol=1e-6)
 
 
-def test_gray_results():
+def test_gray_results_are_named():
     images = photographs()
     results = [np.asarray(Image.fromarray(by_pillow(i)).convert("L")) for i in images]
     found = identify_pairs(images, results)
@@ -141,7 +141,7 @@ def test_gray_originals_leave_the_order_open():
     assert found.reasons == ["These pairs do not tell: channels."]
 
 
-def test_exactly_half_leaves_the_filter_open():
+def test_exactly_half_the_size_leaves_the_filter_open():
     images = [image[:80, :k] for image, k in zip(photographs(), (60, 70, 80, 90), strict=True)]
     results = [cv2.resize(i, (i.shape[1] // 2, 40), interpolation=cv2.INTER_AREA) for i in images]
     found = identify_pairs(images, results)
@@ -153,14 +153,14 @@ def test_exactly_half_leaves_the_filter_open():
     assert found.pipeline is not None
 
 
-def test_flat_pictures_tell_the_size_alone():
+def test_uniform_images_only_show_the_size():
     images = [np.full((60 + k, 90, 3), 40 + k, np.uint8) for k in range(4)]
     found = identify_pairs(images, [by_pillow(image) for image in images])
     assert (found.rule, found.size) == ("fixed", (48, 48))
     assert (found.interpolation, found.arithmetic, found.pipeline) == (None, None, None)
 
 
-def test_mirrored_and_randomly_cropped_results_are_not_known():
+def test_mirrored_and_randomly_cropped_results_are_unknown():
     images = photographs()
     mirrored = identify_pairs(images, [by_pillow(image)[:, ::-1] for image in images])
     assert "mirrored" in mirrored.reasons[0]
@@ -173,7 +173,7 @@ def test_mirrored_and_randomly_cropped_results_are_not_known():
         assert found.reasons[0].startswith("Not known")
 
 
-def test_a_spoiled_pair_stays_in_its_group_and_unnames_it():
+def test_a_modified_pair_stays_in_its_group_and_prevents_a_name():
     images = photographs()
     results = [by_pillow(image) for image in images]
     results[2] = results[2].copy()
@@ -185,7 +185,7 @@ def test_a_spoiled_pair_stays_in_its_group_and_unnames_it():
     assert "Without 1 of the pairs (2) the first candidate does" in found.reasons[0]
 
 
-def test_changed_contrast_is_told():
+def test_changed_contrast_is_reported():
     images = photographs()
     results = [np.clip(by_pillow(i) * 0.8 + 12, 0, 255).astype(np.uint8) for i in images]
     found = identify_pairs(images, results)
@@ -201,7 +201,7 @@ def test_both_orientations_of_exif_are_tried(tmp_path):
         exif[0x0112] = (6, 3, 8, 1)[k]
         tagged.save(tmp_path / f"{k}.png", exif=exif)
         images.append(tmp_path / f"{k}.png")
-        turned = np.rot90(image, (3, 2, 1, 0)[k]) if k % 2 == 0 else image  # some obey it
+        turned = np.rot90(image, (3, 2, 1, 0)[k]) if k % 2 == 0 else image  # some programs apply it
         results.append(by_pillow(np.ascontiguousarray(turned)))
     found = identify_pairs(images, results)
     assert (found.arithmetic, found.interpolation, found.differing) == ("pillow", "bilinear", 0)
@@ -229,7 +229,7 @@ def test_files_are_matched_by_name_and_broken_ones_left_out(tmp_path):
     assert written["candidates"][0]["program"]["arithmetic"] == "pillow"
 
 
-def test_pil_images_that_have_their_tables():
+def test_pil_images_with_jpeg_tables():
     images = photographs()
     results = [Image.open(io.BytesIO(through_jpeg(by_pillow(i), 90, 0))) for i in images]
     found = identify_pairs([Image.fromarray(image) for image in images], results)
@@ -258,12 +258,12 @@ IMAGES = photographs(2)
         (IMAGES, [IMAGES[0], IMAGES[1] / 2], ValueError, "of one type and one number of axes"),
     ],
 )
-def test_bad_input_is_refused(images, results, error, said):
+def test_errors(images, results, error, said):
     with pytest.raises(error, match=f"identify_pairs: .*{said}"):
         identify_pairs(images, results)
 
 
-def test_results_of_other_pictures_are_refused():
+def test_results_of_other_images_are_rejected():
     others = [by_pillow(image) for image in photographs(4, seed=9)]
     noise = np.random.default_rng(0).integers(0, 256, (4, 90, 120, 3), np.uint8)
     with pytest.raises(ValueError, match="what a resize, a crop or a letterbox makes of"):

@@ -1,6 +1,6 @@
-"""`identify` and `Pipeline.from_processor`: the same answer, from outside and from a configuration.
+"""`identify` and `Pipeline.from_processor` agree, from behaviour and from a configuration.
 
-`scripts/identify_shipped` asks transformers' own classes, which the tests do without."""
+`scripts/identify_shipped` tests transformers' own classes, which these tests do not need."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ NAMED = {"ViT": HALF, "ConvNext": HALF, "Detr": IMAGENET}
 
 
 @pytest.mark.parametrize(("kind", "library"), list(zip(KINDS, LIBRARIES * 4, strict=False)))
-def test_a_processor_is_named_as_its_configuration_says(kind, library):
+def test_a_processor_is_named_as_in_its_configuration(kind, library):
     options, expected = KINDS[kind]
     source = {"image_processor_type": f"{kind}ImageProcessor", **options}
     pipeline = Pipeline.from_processor(source, library=library)
@@ -67,7 +67,7 @@ def test_a_processor_is_named_as_its_configuration_says(kind, library):
         torch.testing.assert_close(torch.tensor(found.offset), -mean / std, rtol=1e-5, atol=0)
 
 
-def test_sides_that_never_fall_below_a_number_are_noticed():
+def test_sides_with_a_minimum_are_detected():
     source = {"image_processor_type": "JanusImageProcessor", "size": SMALL, "min_size": 14}
     pipeline = Pipeline.from_processor(source, library="pillow")
     found = identify(lambda image: pipeline(image[None]), takes="tensor")

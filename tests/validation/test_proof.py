@@ -1,4 +1,4 @@
-"""Wrong answers, planted: the proof finds each of them out."""
+"""Planted wrong results: the proof detects each of them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from warpkit.validation.programs.values import Measured
 
 
 def proved(program, found):
-    """The proof of a twin that was found for `resized`, against another program."""
+    """The proof of the pipeline found for `resized`, run on another program."""
     asked = Program(program, "array", lambda words: None)
     asked.layout = "HWC"
     measured = Measured((found.twin.values,), 2e-4, False)
@@ -33,7 +33,7 @@ def found():
     return answer
 
 
-def test_the_right_twin_passes(found):
+def test_the_right_pipeline_passes(found):
     proof = proved(resized, found)
     assert (proof.differing, proof.largest, proof.failed) == (0, 0.0, [])
     assert proof.compared >= 200_000
@@ -41,7 +41,7 @@ def test_the_right_twin_passes(found):
 
 def one_level(x):
     y = resized(x).copy()
-    y[::32, ::32, 1] ^= 1  # 9 values of 27,648: one pixel of a thousand
+    y[::32, ::32, 1] ^= 1  # 9 of 27,648 values: one pixel in a thousand
     return y
 
 
@@ -56,7 +56,7 @@ def only_larger(x):
 
 
 @pytest.mark.parametrize("program", [one_level, only_far, only_larger])
-def test_a_planted_difference_is_found_out(found, program):
+def test_a_planted_difference_is_detected(found, program):
     proof = proved(program, found)
     assert proof.differing > 0
     assert proof.failed
@@ -66,7 +66,7 @@ def test_a_planted_difference_is_found_out(found, program):
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_what_differs_on_some_pictures_is_found_out(found, name):
+def test_differences_on_some_images_are_detected(found, name):
     assert proved(PROGRAMS[name], found).differing > 0
 
 
@@ -85,11 +85,11 @@ WHERE = {
 
 
 @pytest.mark.parametrize("name", WHERE)
-def test_it_is_said_where_values_differ(found, name):
+def test_the_place_of_differing_values_is_reported(found, name):
     assert where_it_fails(proved(PROGRAMS[name], found), found.twin) == WHERE[name]
 
 
-def test_too_few_values_are_no_proof():
+def test_too_few_values_prove_nothing():
     asked = []
 
     def program(x):
@@ -104,8 +104,8 @@ def test_too_few_values_are_no_proof():
     assert "It refuses most pictures: only" in answer.reasons[0]
 
 
-def test_a_row_at_one_size_is_found_out():
-    """A rule that rounds the other side otherwise: it differs at few sizes, which are asked for."""
+def test_a_row_at_one_size_is_detected():
+    """A rule that rounds the other side differently at few sizes, which the proof includes."""
 
     def program(x):
         short = min(x.shape[:2])
@@ -124,8 +124,8 @@ def test_a_row_at_one_size_is_found_out():
     assert not identify(off_by_a_row, takes="array").known
 
 
-def test_another_rule_for_long_pictures_is_found_out():
-    """The rule of the others must not be claimed where a long picture was left aside to find it."""
+def test_another_rule_for_long_images_is_detected():
+    """The rule of other images must not be claimed if long images were excluded to find it."""
 
     def program(x):
         factor = 96 / max(x.shape[:2])
@@ -140,11 +140,11 @@ def test_another_rule_for_long_pictures_is_found_out():
     assert answer.differing > 0
 
 
-def test_sides_round_as_the_libraries_have_it():
+def test_sides_are_rounded_as_in_the_libraries():
     def size(geometry, height, width):
         return geometry.placed(height, width).size
 
-    # TensorFlow's resize_with_pad, of float32: 114 / (114 / 112) is a little less than 112
+    # TensorFlow's resize_with_pad in float32: 114 / (114 / 112) is slightly less than 112
     tensorflow = Geometry("longest", 112, rounding="v / (s / n) floor, float32", place="exact")
     assert size(tensorflow, 114, 57) == (111, 55)
     assert replace(tensorflow, window=(112, 112)).placed(114, 57).corner == (0, -28)

@@ -1,4 +1,4 @@
-"""`parity_suite`, its report and its pages, and the libraries that stand beside warpkit."""
+"""`parity_suite`, its report and pages, and the libraries that are compared with warpkit."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from warpkit.validation import html, pages, peers, report, resizes, suite
 
 
 def shifted(image: Tensor, value: Tensor) -> Tensor:
-    """By 2 to the right and 1 down."""
+    """Shifted by 2 to the right and 1 down."""
     result = value[:, None, None].expand_as(image).clone()
     result[..., 1:, 2:] = image[..., :-1, :-2]
     return result
@@ -35,7 +35,7 @@ def shifted(image: Tensor, value: Tensor) -> Tensor:
 @pytest.mark.parametrize("dtype", [torch.uint8, torch.float32], ids=str)
 @pytest.mark.parametrize("kind", ["affine", "perspective", "remap"])
 @pytest.mark.parametrize("peer", peers.PEERS)
-def test_peers_move_by_whole_pixels(peer: str, kind: str, dtype: torch.dtype, interpolation: str):
+def test_peers_shift_by_whole_pixels(peer: str, kind: str, dtype: torch.dtype, interpolation: str):
     pytest.importorskip({"grid_sample": "torch"}.get(peer, peer))
     image, value = noise(1, 3, 8, 9, dtype=dtype), torch.tensor([0.0, 7.0, 30.0])
     where = torch.tensor([[1.0, 0, 2], [0, 1, 1], [0, 0, 1]], dtype=torch.float64)[None]
@@ -51,12 +51,12 @@ def test_peers_move_by_whole_pixels(peer: str, kind: str, dtype: torch.dtype, in
         return
     assert result.dtype == dtype
     scale = 255.0 if dtype == torch.uint8 else 1.0
-    # their float32 positions: what is a hair off the edge may mix a little of the border in
+    # their positions are float32; just off the edge they may blend a little of the border
     apart = (result.double() - shifted(image, value.to(dtype)).double()).abs() / scale
     assert apart.max() < 1 / 255
 
 
-def test_torchvision_turns_the_same_way():
+def test_torchvision_rotates_in_the_same_direction():
     pytest.importorskip("torchvision")
     image = noise(1, 3, 9, 9, dtype=torch.uint8)
     part = {"angle": 90.0, "scale": 1.0, "translation": (0.0, 0.0), "center": (4.0, 4.0)}
@@ -92,18 +92,18 @@ PHOTOGRAPHS = {"one": noise(3, 90, 60, dtype=torch.uint8), "two": noise(1, 100, 
 
 @pytest.fixture
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A suite of five settings, and three of resize."""
+    """A suite of five settings of warps and some of resizes."""
     monkeypatch.setattr(report, "settings", lambda: FEW)
     monkeypatch.setattr(report, "resize_settings", lambda _: FEW_RESIZES)
 
 
-def test_the_suite_covers_everything():
+def test_the_suite_covers_all_options():
     rows = suite.settings()
     assert len(rows) == len(set(rows)) == 3 * 4 * 6 * 5 * 3
 
 
 def lines_of(result: validation.ParityReport) -> dict[str, list[str]]:
-    """The table's cells, by the two words that they follow."""
+    """The table's cells, by the first two words of their row."""
     text = result.to_table()
     assert max(map(len, text.splitlines())) <= 80
     assert "…" not in text
@@ -112,7 +112,7 @@ def lines_of(result: validation.ParityReport) -> dict[str, list[str]]:
 
 
 @pytest.mark.usefixtures("few")
-def test_a_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_a_report_as_text_json_and_html(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     result = validation.parity_suite(PHOTOGRAPHS)
     assert result.passed
     assert not result.broken
@@ -126,7 +126,7 @@ def test_a_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     assert [row.figures.total for row in result.resizes] == [
         3 * c * pixels for c in (3, 1, 1, 3, 3)
     ]
-    # beside itself: nothing
+    # no comparison with itself
     assert lines_of(result)["OpenCV bilinear_exact"][:3] == ["0", "0", "-"]
     assert capsys.readouterr() == ("", "")
 
@@ -151,7 +151,7 @@ def test_a_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     assert read["resizes"][4]["peers"]["opencv"]["max_abs"] == 1
     assert read["resizes"][4]["peers"]["torchvision"]["max_abs"] > 1
     assert read["resizes"][4]["peers"]["torch"] is None
-    assert read["resizes"][2]["peers"]["opencv"]["max_abs"] > 0.1  # it takes no means
+    assert read["resizes"][2]["peers"]["opencv"]["max_abs"] > 0.1  # it does not average
     assert read["resizes"][1]["peers"] == dict.fromkeys(["opencv", *resizes.resize_peers()])
 
     result.to_html(tmp_path / "report.html")
@@ -174,9 +174,9 @@ def test_a_notebook_shows_a_report(monkeypatch: pytest.MonkeyPatch):
     assert cell.count("<table>") == 2
     assert cell.count("data:image/png;base64,") >= 4
     assert not re.search(r"https?:|<script|undefined", cell)
-    assert len(cell) < 300_000  # a notebook's file keeps it
+    assert len(cell) < 300_000  # it is stored in the notebook's file
     monkeypatch.setattr(pages, "find_spec", lambda name: None)
-    assert result._repr_html_() is None  # its text is shown
+    assert result._repr_html_() is None  # the notebook shows its text
     monkeypatch.setitem(sys.modules, "rich.console", None)
     with pytest.raises(ModuleNotFoundError, match=r"^to_table: a table needs rich, which is not"):
         result.to_table()
@@ -184,8 +184,8 @@ def test_a_notebook_shows_a_report(monkeypatch: pytest.MonkeyPatch):
         result.to_html("page.html")
 
 
-def test_a_difference_is_red_where_there_is_one():
-    """By hand: equal, a hair apart in one channel, the farthest."""
+def test_differences_are_red():
+    """By hand: equal, slightly different in one channel, and as different as possible."""
     apart = torch.tensor([[[0.0, 0.0, 9.0]], [[0.0, 1e-4, 1.0]]])
     panel = html.difference("ours", apart.double())
     assert panel["note"] == "3 of 6 differ, by up to 9"
@@ -222,7 +222,7 @@ def test_the_suite_covers_every_filter_of_opencv_and_pillow():
 def test_a_report_finds_a_wrong_resize(
     library: str, broken: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ):
-    """One value of 8 that each row of a library compares is wrong by 1 of its type."""
+    """One of the 8 values that each row of a library compares is wrong by 1 of its type."""
     right = resizes.by_warpkit
 
     def wrong(setting, image, size, arithmetic):
@@ -242,11 +242,11 @@ def test_a_report_finds_a_wrong_resize(
     assert "1 of 5 resizes differ" in repr(result)
     assert repr(result).startswith("ParityReport(FAILED")
     result.to_html(tmp_path / "report.html")
-    assert (tmp_path / "report.html").read_text().count('<tr class="broken">') == 2  # two types
+    assert (tmp_path / "report.html").read_text().count('<tr class="broken">') == 2  # for two types
 
 
-def test_libraries_beside_each_other():
-    """By hand: a picture of two greys halved is their mean, or the one in the middle."""
+def test_libraries_are_compared_with_each_other():
+    """By hand: an image of two greys, halved, is their mean or the value in the middle."""
     image = torch.tensor([10.0, 50, 90, 130, 170, 210]).byte().expand(1, 1, 6, 6)
 
     def middle(name: str, library: str, interpolation: str) -> float | None:
@@ -256,7 +256,7 @@ def test_libraries_beside_each_other():
 
     for name in ("torch", "torchvision", "kornia"):
         pytest.importorskip(name)
-        # torchvision's default is antialiased, a triangle of 3 pixels a side
+        # torchvision antialiases by default, with a triangle of 3 pixels on each side
         assert middle(name, "opencv", "bilinear") == (60 if name == "torchvision" else 50)
         assert middle(name, "opencv", "lanczos4") is None
         assert middle(name, "pillow", "hamming") is None
@@ -270,7 +270,7 @@ def test_libraries_beside_each_other():
 
 
 @pytest.mark.usefixtures("few")
-def test_another_arithmetic_promises_nothing():
+def test_another_arithmetic_guarantees_nothing():
     result = validation.parity_suite(PHOTOGRAPHS, arithmetic="exact")
     assert result.passed
     assert sum(row.parity.differing for row in result.rows) > 10000
@@ -278,7 +278,7 @@ def test_another_arithmetic_promises_nothing():
     assert repr(result).startswith("ParityReport(nothing promised")
 
 
-def test_threads_are_restored(monkeypatch: pytest.MonkeyPatch):
+def test_the_number_of_threads_is_restored(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(report, "settings", lambda: FEW[:1])
     monkeypatch.setattr(report, "resize_settings", lambda _: FEW_RESIZES[:1])
     before = torch.get_num_threads()
@@ -294,7 +294,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("text", BAD)
-def test_images_that_are_none(text: str):
+def test_errors_of_images(text: str):
     with pytest.raises((ValueError, TypeError), match=re.escape(f"parity_suite: {text}")):
         validation.parity_suite(BAD[text])
 

@@ -1,4 +1,4 @@
-"""`compare_with_opencv`: the figures by hand, and what a wrong result looks like."""
+"""`compare_with_opencv`: figures by hand, and the report of a wrong result."""
 
 from __future__ import annotations
 
@@ -46,20 +46,20 @@ def test_figures_by_hand():
     assert figures(got, got, 255.0, where) == Figures(0, 2, 0.0, 0.0, math.inf)
 
 
-def test_figures_of_what_is_not_finite():
+def test_figures_of_nonfinite_values():
     nan, inf = math.nan, math.inf
     got, expected = torch.tensor([nan, inf, nan, 1.0]), torch.tensor([nan, inf, 0.0, 1.0])
     found = figures(got, expected, 1.0)
     assert (found.differing, found.max_abs, found.psnr) == (1, inf, -inf)
 
 
-def test_figures_of_nothing():
+def test_figures_of_empty_images():
     nothing = torch.zeros(0)
     assert figures(nothing, nothing, 1.0) == Figures(0, 0, 0.0, 0.0, math.inf)
     assert figures(nothing, nothing, 1.0).fraction == 0.0
 
 
-def test_peaks():
+def test_peak_values_of_types_and_floats():
     assert peak_of(torch.zeros(1, dtype=torch.uint8)) == 255
     assert peak_of(torch.zeros(1, dtype=torch.int16)) == 32767
     assert peak_of(torch.tensor([-0.5, math.nan])) == 1
@@ -68,7 +68,7 @@ def test_peaks():
 
 # ---------------------------------------------------------------- compare_with_opencv
 
-# 9 x 12 pixels moved by 2 to the right: x of the source from -2 to 9, y from 0 to 8
+# 9 x 12 pixels shifted by 2 to the right: the source's x from -2 to 9, its y from 0 to 8
 INNER = {
     "nearest": 9 * 10,
     "bilinear": 7 * 9,
@@ -78,7 +78,7 @@ INNER = {
 
 
 @pytest.mark.parametrize("interpolation", INNER)
-def test_interior_and_border(interpolation: str):
+def test_interior_and_border_pixels_are_counted(interpolation: str):
     image = noise(2, 9, 12, dtype=torch.uint8)
     parity = wk_compare(image, [[1, 0, 2], [0, 1, 0]], interpolation=interpolation)
     assert (parity.differing, parity.total, parity.psnr) == (0, 2 * 9 * 12, math.inf)
@@ -92,7 +92,7 @@ def wk_compare(image: Tensor, matrix: object, **options: object) -> validation.P
 
 @pytest.mark.parametrize("border", ["constant", "replicate", "reflect", "wrap", "zeros"])
 @pytest.mark.parametrize("dtype", [torch.uint8, torch.float32], ids=str)
-def test_batches_and_options(border: str, dtype: torch.dtype):
+def test_batches_and_options_are_accepted(border: str, dtype: torch.dtype):
     image = noise(2, 1, 3, 15, 20, dtype=dtype)
     turns = wk.rotation_matrix((9.0, 7.0), torch.tensor([20.0, -40.0, 95.0]).double(), 1.2)
     values = noise(3, 3, dtype=dtype, seed=1).double()
@@ -110,7 +110,7 @@ def test_perspective_over_a_background():
     assert wk_compare(image, matrix, **options).differing == 0
 
 
-def test_a_border_value_for_each_of_six_channels():
+def test_border_values_for_six_channels():
     image = noise(6, 5, 6, dtype=torch.uint8)
     matrix = [[1, 0, 2], [0, 1, 0]]
     assert wk_compare(image, matrix, border_value=[1, 2, 3, 4, 1, 2]).differing == 0
@@ -124,7 +124,7 @@ def test_border_values_keep_their_digits():
     assert wk_compare(image, [[1, 0, 9], [0, 1, 0]], border_value=[0.1]).differing == 0
 
 
-def test_the_exact_arithmetic_is_another():
+def test_the_other_versions_arithmetic_differs():
     image = noise(1, 40, 50, dtype=torch.uint8)
     matrix = wk.rotation_matrix((25.0, 20.0), 33.0, 0.9)
     assert wk_compare(image, matrix).differing == 0
@@ -149,7 +149,7 @@ def off_by_one(where: tuple[int, ...], amount: int):
 
 
 @pytest.mark.parametrize(("column", "inside"), [(1, 0), (4, 1)])
-def test_a_wrong_value_is_found(monkeypatch: pytest.MonkeyPatch, column: int, inside: int):
+def test_a_wrong_value_is_counted(monkeypatch: pytest.MonkeyPatch, column: int, inside: int):
     monkeypatch.setattr(warp, "warp_affine", off_by_one((0, 3, column), 3))
     image = noise(1, 8, 9, dtype=torch.uint8) // 2
     parity = wk_compare(image, [[1, 0, 2], [0, 1, 0]])
@@ -158,7 +158,7 @@ def test_a_wrong_value_is_found(monkeypatch: pytest.MonkeyPatch, column: int, in
     assert (parity.interior.differing, parity.border.differing) == (inside, 1 - inside)
 
 
-def test_text():
+def test_the_text_of_a_comparison():
     image = noise(1, 5, 6, dtype=torch.uint8)
     lines = repr(wk_compare(image, [[1, 0, 2], [0, 1, 0]])).splitlines()
     assert lines[0].startswith("Parity of arithmetic")
@@ -168,7 +168,7 @@ def test_text():
     assert len(set(map(len, lines[1:]))) == 1
 
 
-def test_ipp_is_off_meanwhile_and_restored(monkeypatch: pytest.MonkeyPatch):
+def test_ipp_is_switched_off_and_restored(monkeypatch: pytest.MonkeyPatch):
     used = cv2.ipp.useIPP()
     seen = []
     real = calls.call_cv2
@@ -209,16 +209,16 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("text", REFUSED)
-def test_refusals(text: str):
+def test_errors(text: str):
     error, options = REFUSED[text]
     options = {"image": torch.ones(1, 4, 4), "matrix": torch.eye(3)[:2], **options}
     with pytest.raises(error, match=re.escape(f"{NAME}: {text}")):
         wk_compare(**options)
 
 
-@pytest.mark.skipif(cv2.__version__[0] != "5", reason="OpenCV 5 loops")
+@pytest.mark.skipif(cv2.__version__[0] != "5", reason="OpenCV 5 loops for ever")
 @pytest.mark.parametrize(("size", "move"), [((1, 9), 2.0), ((9, 9), 1.5e9)])
-def test_what_opencv_5_would_never_end_is_refused(size: tuple[int, int], move: float):
+def test_calls_that_loop_in_opencv_5_are_rejected(size: tuple[int, int], move: float):
     options = {"interpolation": "bicubic", "border": "reflect_101"}
     with pytest.raises(ValueError, match="OpenCV 5 loops for ever, got 'reflect_101'"):
         wk_compare(torch.ones(1, *size), [[1, 0, move], [0, 1, 0]], size=(40, 40), **options)
@@ -239,7 +239,7 @@ def test_packages_load_on_first_use():
 
 
 @pytest.mark.parametrize("name", [NAME, "parity_suite"])
-def test_without_opencv(name: str):
+def test_a_missing_opencv_is_reported(name: str):
     call = "(torch.ones(1, 2, 2), [[1, 0, 0], [0, 1, 0]])" if name == NAME else "([])"
     done = run(
         "import torch, warpkit.validation as v; sys.modules['cv2'] = None\n"
@@ -252,8 +252,8 @@ def test_without_opencv(name: str):
 
 
 @pytest.mark.parametrize("version", ["4.14.0", "5.0.0", "4.10.0"])
-def test_the_guarantees_have_the_exceptions_that_the_tests_know(version: str):
-    """Every call but these is compared with OpenCV's own pixels."""
+def test_guarantees_have_exactly_the_known_exceptions(version: str):
+    """All other calls are compared with OpenCV's pixels."""
     found = set()
     for dtype, channels, interpolation, border in product(
         DTYPES, range(1, 5), INTERPOLATIONS, BORDERS
@@ -268,7 +268,7 @@ def test_the_guarantees_have_the_exceptions_that_the_tests_know(version: str):
     assert found == expected.get(version, {"nowhere"})
 
 
-def test_the_default_device_does_not_matter():
+def test_results_do_not_depend_on_the_default_device():
     image = noise(3, 5, 6, dtype=torch.uint8)
     with torch.device("meta"):
         found = validation.compare_with_opencv(image, [[1, 0, 0.5], [0, 1, 0]])

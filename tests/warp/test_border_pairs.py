@@ -35,7 +35,7 @@ SINGLE = 1e-5
 
 
 def continued(plane, pair, value):
-    """plane (H, W) with MARGIN pixels around it; the axis whose border is constant comes last."""
+    """plane (H, W) padded by MARGIN pixels; the axis with a constant border is padded last."""
     for axis in sorted((0, 1), key=lambda axis: pair[axis] == "constant"):
         width = [(0, 0), (0, 0)]
         width[axis] = (MARGIN, MARGIN)
@@ -75,7 +75,7 @@ def sampled(image, points, pair, value, interpolation):
 
 
 def scattered(count=60, seed=3):
-    """Points (count, 2) up to 15 pixels beyond the image of 5 x 7, and all whole ones around it."""
+    """Points (count, 2) up to 15 pixels beyond a 5 x 7 image, and all whole pixels around it."""
     around = wk.pixel_grid((13, 17)).double().flatten(0, 1) - torch.tensor([5.0, 4.0])
     return torch.cat((30 * noise(count, 2, seed=seed) - 12, around, around[::5] + 0.5))
 
@@ -100,7 +100,7 @@ def test_each_axis_has_its_border(pair, interpolation, backend):
     truth = sampled(image, places.numpy(), pair, 3.0, interpolation)
     for warp, rows in ((wk.warp_affine, matrix), (wk.warp_perspective, square(matrix))):
         seen = warp(image, rows, size=(9, 11), backend=backend, **options).flatten(-2)
-        assert np.abs(seen.numpy() - truth).max() < 1e-11  # the inverse rounds
+        assert np.abs(seen.numpy() - truth).max() < 1e-11  # rounding of the inverse
 
 
 def square(matrix):
@@ -109,7 +109,7 @@ def square(matrix):
 
 @pytest.mark.parametrize("interpolation", INTERPOLATIONS)
 @pytest.mark.parametrize("pair", [("constant", "wrap"), ("reflect", "constant"), PAIRS[9]])
-def test_whole_numbers_round_and_labels_move(pair, interpolation):
+def test_integers_are_rounded_and_labels_copied(pair, interpolation):
     image = (noise(2, 5, 7) * 255).round().to(torch.uint8)
     points = scattered()
     truth = sampled(image, points.numpy(), pair, 9, interpolation).round().clip(0, 255)
@@ -124,8 +124,8 @@ def test_whole_numbers_round_and_labels_move(pair, interpolation):
         assert np.array_equal((seen - 2**60).numpy(), truth)
 
 
-def test_the_constant_axis_decides():
-    """Beyond both edges the border's value stands, whatever the other axis does."""
+def test_a_constant_axis_decides_outside_both_edges():
+    """Beyond both edges pixels get the border value, for any border of the other axis."""
     image = torch.tensor([[[1.0, 2], [3, 4]]])
     points = [[-1.0, 0], [2, 1], [0, -1], [-1, -1], [2, 5]]
     for pair, wanted in {
@@ -163,8 +163,8 @@ OTHERS: dict[str, Any] = {
     [*product(WARPS, ("reference", "grid_sample", "cpu")), *product(OTHERS, ("auto",))],
 )
 @pytest.mark.parametrize("border", [*MODES, "zeros", "border"])
-def test_two_equal_names_are_that_border(border, warp, backend):
-    """The same bits, and so have the image's gradients."""
+def test_two_equal_borders_equal_the_single_one(border, warp, backend):
+    """Results and image gradients have the same bits."""
     options: dict[str, Any] = {"border_value": 2.0, "interpolation": "bicubic"}
     if warp in WARPS:
         options["backend"] = backend
@@ -180,7 +180,7 @@ def test_two_equal_names_are_that_border(border, warp, backend):
             assert torch.equal(one, other)
 
 
-def test_two_equal_names_are_one_to_all_that_needs_one():
+def test_two_equal_borders_are_accepted_where_one_is_required():
     image, points = noise(2, 5, 7), scattered()
     alike = wk.sample_pixels(image, points, border=("zeros", "constant"))
     assert torch.equal(alike, wk.sample_pixels(image, points))
@@ -219,8 +219,8 @@ def test_gradients(pair, interpolation):
         assert gradgradcheck(warped, (image, matrix, fill))
 
 
-def test_a_constant_axis_has_no_slope_beyond_it():
-    """A border of NaN, too: where nothing of the image is seen, the point's gradient is 0."""
+def test_a_constant_axis_has_no_slope_beyond_the_edge():
+    """Also with a border of NaN: where no image pixel is visible, the point's gradient is 0."""
     image = noise(1, 5, 7)
     points = torch.tensor([[-3.0, 9.0], [2.5, -7.0], [-3.4, 2.2]]).double().requires_grad_()
     seen = wk.sample_pixels(image, points, border=("constant", "wrap"), border_value=torch.nan)
@@ -231,8 +231,8 @@ def test_a_constant_axis_has_no_slope_beyond_it():
 
 
 @pytest.mark.parametrize("pair", [("constant", "wrap"), ("wrap", "constant"), ("reflect", "wrap")])
-def test_means_are_those_of_samples_by_hand(pair):
-    """antialias: with 3 x 3 samples a pixel, the mean of nine plain ones."""
+def test_antialias_takes_means_of_samples_by_hand(pair):
+    """With 3 x 3 samples per pixel, each pixel is the mean of nine plain samples."""
     image = noise(2, 5, 7)
     matrix = torch.tensor([[0.4, 0.0, 1.0], [0.0, 0.4, 1.0]]).double()
     options: dict[str, Any] = {"border": pair, "border_value": 3.0}
@@ -242,7 +242,7 @@ def test_means_are_those_of_samples_by_hand(pair):
     for dx, dy in [(x, y) for x in (-1, 0, 1) for y in (-1, 0, 1)]:
         step = torch.tensor([dx, dy]).double() / 3 / matrix[0, 0]
         total = total + sampled(image, (points + step).numpy(), pair, 3.0, "bilinear") / 9
-    for count in (3, True):  # 2.5 source pixels a pixel: 3 samples
+    for count in (3, True):  # 2.5 source pixels per pixel: 3 samples
         seen = wk.warp_affine(image, matrix, size=(4, 6), antialias=count, **options)
         assert np.abs(seen.flatten(-2).numpy() - total).max() < 1e-11
         seen = wk.warp_perspective(image, square(matrix), size=(4, 6), antialias=count, **options)
@@ -254,7 +254,7 @@ def test_means_are_those_of_samples_by_hand(pair):
 
 @pytest.mark.parametrize("interpolation", INTERPOLATIONS)
 @pytest.mark.parametrize("pair", PAIRS)
-def test_patches_have_them_too(pair, interpolation):
+def test_patches_accept_border_pairs(pair, interpolation):
     images = noise(2, 3, 5, 7)
     options: dict[str, Any] = {"interpolation": interpolation, "border": pair, "border_value": 3.0}
     crops = wk.crop_patches(images, BOXES, [1, 0], (4, 6), **options)
@@ -263,7 +263,7 @@ def test_patches_have_them_too(pair, interpolation):
         points = box[:2] + grid * (box[2:] - box[:2]) - 0.5
         truth = sampled(images[i], points.numpy(), pair, 3.0, interpolation)
         assert np.abs(crop.flatten(-2).numpy() - truth).max() < 1e-11
-    # an object's border is its box's: here the box is the columns 1 to 5 of the rows 0 to 3
+    # an object's border is its box's; this box has columns 1 to 5 and rows 0 to 3
     matrix = torch.tensor([[[0.6, 0.2, 0.4], [-0.1, 0.7, 0.3]]]).double()
     inside = images[0, :, :4, 1:6]
     truth = images[:1].clone()
@@ -283,13 +283,13 @@ def test_patches_have_them_too(pair, interpolation):
         assert torch.equal(painted[..., 4:, :], images[:1, :, 4:])
 
 
-def test_a_soft_edge_is_read_softly_along_the_constant_axis_alone():
-    """A box of 4 x 2.5 rows whose last row counts half: it is half of what is read, and painted."""
+def test_a_soft_edge_is_read_softly_only_along_the_constant_axis():
+    """The last row of a box of 4 x 2.5 pixels counts half, both when read and when painted."""
     image = torch.arange(24.0).reshape(1, 4, 6)
     box, eye = [[0.0, 0.0, 6.0, 2.5]], torch.eye(2, 3)[None]
     for pair, row in {
-        ("wrap", "constant"): image[0, 2],  # read whole, and half of it painted over itself
-        ("constant", "wrap"): image[0, 2] * 0.75,  # half of it read, half of that painted
+        ("wrap", "constant"): image[0, 2],  # read fully, half of it painted over itself
+        ("constant", "wrap"): image[0, 2] * 0.75,  # half of it read, and half of that painted
     }.items():
         painted = wk.transform_patches(image, box, eye, None, border=pair, edge="soft")
         torch.testing.assert_close(painted[0, 2], row)
@@ -298,8 +298,8 @@ def test_a_soft_edge_is_read_softly_along_the_constant_axis_alone():
 
 @pytest.mark.parametrize("pair", PAIRS)
 @pytest.mark.parametrize("way", ["undistort", "distort"])
-def test_cameras_take_them(way, pair):
-    """`distort` looks beyond the image in a larger one alone, `undistort` at its corners."""
+def test_cameras_accept_border_pairs(way, pair):
+    """`distort` reads beyond the image only with a larger output, `undistort` at its corners."""
     image, options = noise(1, 8, 9), {} if way == "undistort" else {"size": (19, 23)}
     points = getattr(camera, f"{way}_map")(CAMERA, LENS, options.get("size", (8, 9)))
     assert ((points < -1) | (points > 9)).any()
@@ -316,7 +316,7 @@ class Warp(torch.nn.Module):
         )
 
 
-def test_graphs_and_transforms():
+def test_border_pairs_compile_export_and_vmap():
     image, matrix = noise(1, 2, 5, 7), torch.tensor([[0.7, 0.2, 1.3], [-0.3, 0.8, 0.9]]).double()
     truth = Warp()(image, matrix)
     compiled = torch.compile(Warp(), fullgraph=True, backend="aot_eager")
@@ -371,7 +371,7 @@ def test_errors(border, options, wanted):
         wk.warp_affine(torch.zeros(1, 4, 5), torch.eye(2, 3), border=border, **options)
 
 
-def test_a_backend_of_one_border_says_so():
+def test_backends_without_border_pairs_say_so():
     image, matrix = torch.zeros(1, 4, 5), torch.eye(2, 3)
     text = "grid_sample: a grid has one border for both axes"
     with pytest.raises(ValueError, match=text):

@@ -40,21 +40,21 @@ def assert_same(function, compiled, image: Tensor, matrix: Tensor) -> None:
         torch.testing.assert_close(got, want, rtol=0, atol=TOLERANCE["compiled float32"])
 
 
-def test_inductor_compiles_a_warp_whole_for_any_size():
-    """One backend, since it takes half a minute; the next test traces all of them."""
+def test_inductor_compiles_a_warp_to_one_graph_for_any_size():
+    """One backend, since this takes half a minute; the next test traces all of them."""
 
     def warp(image: Tensor, matrix: Tensor) -> Tensor:
         return wk.warp_affine(image, matrix)
 
     compiled = torch.compile(warp, fullgraph=True, dynamic=True)
-    # no size that a matrix has: torch takes equal sizes for one, and a matrix's 2 and 3 are fixed
+    # not a matrix's sizes: torch treats equal sizes as one, and a matrix's 2 and 3 are fixed
     assert_same(warp, compiled, noise(4, 5, 8, 6).float(), MATRIX.repeat(2, 1, 1))
     with torch._dynamo.config.patch(error_on_recompile=True):
         assert_same(warp, compiled, noise(6, 4, 9, 7).float(), MATRIX.repeat(3, 1, 1))
 
 
 def test_ten_functions_compile_in_one_process():
-    """torch.compile refuses a ninth of one code object, and all have the same wrapper."""
+    """torch.compile rejects a ninth version of a code object, and all share one wrapper."""
     image, points = noise(1, 4, 5), noise(4, 2)
     calls = {
         "invert": (MATRIX,),
@@ -74,8 +74,8 @@ def test_ten_functions_compile_in_one_process():
         assert torch.equal(compiled(*given), function(*given)), name
 
 
-def test_calls_outside_do_not_compile_it_again():
-    """What is remembered of plain calls is no part of the compiled function."""
+def test_calls_outside_a_compiled_function_do_not_recompile_it():
+    """The cache of plain calls must not become a guard of the compiled function."""
 
     def warp(image: Tensor, matrix: Tensor) -> Tensor:
         return wk.warp_affine(image, matrix, border="reflect")
@@ -90,8 +90,8 @@ def test_calls_outside_do_not_compile_it_again():
         assert_same(warp, compiled, image, MATRIX)
 
 
-def test_it_traces_whole_with_the_sharding_rules_loaded():
-    """They look at every argument for shards; Dynamo knew no `|` of types before torch 2.10."""
+def test_compile_makes_one_graph_with_sharding_rules_loaded():
+    """The rules check every argument; before torch 2.10, Dynamo did not support `|` of types."""
     assert resolve_name("warpkit.distributed").Shardable
 
     def warp(image: Tensor, matrix: Tensor) -> Tensor:
@@ -103,13 +103,14 @@ def test_it_traces_whole_with_the_sharding_rules_loaded():
 
 @pytest.mark.parametrize(
     ("name", "backend", "options"),
-    [  # each option with one backend: test_export_with_a_batch_of_any_size traces every backend
+    # each option with one backend; test_exported_warps_accept_batches_of_any_size has all of them
+    [
         ("warp_perspective", "reference", {"border": "reflect_101"}),
         ("warp_affine", "grid_sample", {"border_value": (0.2, 0.4, 0.6), "antialias": 2}),
         ("warp_affine", "cpu", {"image_gradient": "straight_through", "border": "replicate"}),
     ],
 )
-def test_aot_eager_traces_every_option_whole(name, backend, options):
+def test_aot_eager_traces_every_option_to_one_graph(name, backend, options):
     def warp(image: Tensor, matrix: Tensor) -> Tensor:
         return getattr(wk, name)(image, matrix, size=(3, 4), backend=backend, **options)
 
@@ -124,7 +125,7 @@ def test_aot_eager_traces_every_option_whole(name, backend, options):
         ("opencv5", "bicubic", "eager"),
     ],
 )
-def test_opencvs_pixels_trace_whole_with_their_gradients(arithmetic, interpolation, backend):
+def test_opencvs_pixels_and_gradients_trace_to_one_graph(arithmetic, interpolation, backend):
     def warp(image: Tensor, matrix: Tensor) -> Tensor:
         return wk.warp_affine(image, matrix, arithmetic=arithmetic, interpolation=interpolation)
 
@@ -132,7 +133,7 @@ def test_opencvs_pixels_trace_whole_with_their_gradients(arithmetic, interpolati
     assert_same(warp, compiled, noise(2, 3, 5, 6).float(), MATRIX[0])
 
 
-def test_the_other_operations_trace_whole():
+def test_other_operations_trace_to_one_graph():
     points = noise(2, 3, 4, 2).float() * 5
 
     def run(image: Tensor, points: Tensor) -> Tensor:
@@ -143,7 +144,7 @@ def test_the_other_operations_trace_whole():
     assert_same(run, compiled, noise(2, 3, 5, 6).float(), points)
 
 
-def test_antialias_true_is_refused_while_compiling():
+def test_antialias_true_is_rejected_while_compiling():
     compiled = torch.compile(lambda i, m: wk.warp_affine(i, m, antialias=True), backend="eager")
     text = "`antialias` must be a number of samples along an axis where the matrix cannot be read"
     with pytest.raises(ValueError, match=re.escape(text)):
@@ -151,7 +152,7 @@ def test_antialias_true_is_refused_while_compiling():
 
 
 class Warps(nn.Module):
-    """Several warps as a module, which is what exporters take: its fixed cost is paid once."""
+    """Several warps as a module, as exporters require; their fixed cost is paid once."""
 
     def __init__(self, *warps: tuple[str, dict]) -> None:
         super().__init__()
@@ -163,7 +164,7 @@ class Warps(nn.Module):
 
 
 @pytest.mark.parametrize("strict", [True, False])
-def test_export_with_a_batch_of_any_size(strict):
+def test_exported_warps_accept_batches_of_any_size(strict):
     module = Warps(*(("warp_affine", {"backend": b, "border": "replicate"}) for b in BACKENDS))
     batch = torch.export.Dim("batch", min=1, max=64)
     arguments = (noise(2, 3, 5, 6).float(), *[MATRIX] * len(BACKENDS))
@@ -176,7 +177,7 @@ def test_export_with_a_batch_of_any_size(strict):
 
 
 @pytest.mark.parametrize("strict", [True, False])
-def test_crops_compile_whole_and_export(strict):
+def test_crops_compile_to_one_graph_and_export(strict):
     class Crop(nn.Module):
         def forward(self, images: Tensor, boxes: Tensor, index: Tensor) -> Tensor:
             return wk.crop_patches(images, boxes, index, (3, 2))
@@ -190,9 +191,9 @@ def test_crops_compile_whole_and_export(strict):
     torch.testing.assert_close(compiled(*arguments), expected, **near)
 
 
-def test_onnxruntime_gives_the_same():
+def test_onnxruntime_gives_the_same_warps():
     chosen = [
-        # the transformers below have bilinear and the border constant, by this backend under an
+        # the transformers below use bilinear and a constant border, by this backend under an
         # affine matrix, by the default one under a perspective
         ("warp_affine", "nearest", "replicate"),
         ("warp_perspective", "bicubic", "reflect_101"),
@@ -223,11 +224,11 @@ def test_onnxruntime_resizes_by_the_default_backend(dtype, size, options):
             return [wk.resize(image, size, **options)]
 
     image = noise(2, 3, 7, 5, dtype=dtype)
-    wk.resize(image, (2, 2))  # kernels are there, and are not taken
+    wk.resize(image, (2, 2))  # kernels are available but not used
     assert_onnxruntime_agrees(Resized(), image, by="")
 
 
-def test_kernels_by_name_are_refused_in_an_export_to_onnx():
+def test_selecting_kernels_is_rejected_in_an_export_to_onnx():
     class Turned(nn.Module):
         def forward(self, image: Tensor) -> Tensor:
             return wk.warp_affine(image, MATRIX[0], backend="cpu")
@@ -238,7 +239,7 @@ def test_kernels_by_name_are_refused_in_an_export_to_onnx():
 
 
 def transformer(transform: str, **options) -> SpatialTransformer:
-    """One for images (B, 1, 4, 6) that is not at the identity."""
+    """A transformer for images (B, 1, 4, 6) that is not at the identity."""
     localization = nn.Sequential(nn.Flatten(), nn.Linear(24, 4))
     module = SpatialTransformer(localization, (4, 5), transform=transform, features=4, **options)
     nn.init.normal_(module.head.weight, std=0.1)
@@ -255,13 +256,13 @@ def assert_onnxruntime_agrees(
     others: tuple = (),
     by: str = "GridSample",
 ) -> None:
-    """On the arguments, and on `others` that the model has not been exported with."""
+    """On the export's arguments, and on `others` of other sizes."""
     runtime = pytest.importorskip("onnxruntime")
     options = {"dynamo": True, "opset_version": 20, "dynamic_shapes": dynamic}
     try:
         program = torch.onnx.export(module, arguments, verbose=False, **options)
     except Exception as error:
-        if f"!= {2**63 - 1}" in str(error):  # torch 2.7's, of every sampler but GridSample
+        if f"!= {2**63 - 1}" in str(error):  # torch 2.7, for every sampler but GridSample
             pytest.skip("this torch's exporter rules out a batch of 2 ** 63 - 1, and so any size")
         raise
     model = program.model_proto
@@ -280,7 +281,7 @@ def assert_onnxruntime_agrees(
 
 
 class Transformers(nn.ModuleList):
-    """One of each transform on the same images."""
+    """One transformer of each kind, on the same images."""
 
     def __init__(self, backends: dict[str, str]) -> None:
         super().__init__(transformer(name, backend=backend) for name, backend in backends.items())
@@ -290,9 +291,9 @@ class Transformers(nn.ModuleList):
 
 
 def test_onnxruntime_runs_a_spatial_transformer_on_any_batch():
-    """An affine one's numbers go the way of a perspective's, which has two more.
+    """An affine transformer's numbers take the same path as a perspective's, which has two more.
 
-    In one graph: what is fixed of an export, 4 s, is paid once.
+    Both are in one graph, so that the fixed cost of an export, 4 s, is paid once.
     """
     module = Transformers({"similarity": "grid_sample", "perspective": "auto"}).eval()
     images, one, seven = (noise(n, 1, 4, 6, seed=n).float() for n in (3, 1, 7))
@@ -300,9 +301,9 @@ def test_onnxruntime_runs_a_spatial_transformer_on_any_batch():
 
 
 def test_onnxruntime_runs_a_thin_plate():
-    """Its system is solved by reflections there: ONNX has no solver.
+    """ONNX has no solver, so its system is solved by reflections.
 
-    Four points are 7 unknowns, each a step of the same operations; larger systems are solved below.
+    Four points give 7 unknowns, each the same step; a test below solves larger systems.
     """
 
     class Plate(nn.Module):
@@ -317,9 +318,9 @@ def test_onnxruntime_runs_a_thin_plate():
 
 
 @pytest.mark.parametrize("count", [1, 2, 5, 19])
-def test_reflections_solve_what_numpy_solves(count):
+def test_reflections_solve_systems_as_numpy_does(count):
     matrix, right = noise(4, count, count, seed=1) - 0.5, noise(4, count, 2, seed=2)
-    matrix[0] = matrix[0] - matrix[0].diag().diag()  # zeros where elimination would divide
+    matrix[0] = matrix[0] - matrix[0].diag().diag()  # zeros by which elimination would divide
     matrix[0] += torch.eye(count, dtype=matrix.dtype).flip(0)
     expected = np.linalg.solve(matrix.numpy(), right.numpy())
     found = solve_by_reflections(matrix, right)
@@ -337,8 +338,8 @@ def test_a_spatial_transformer_exports_for_any_batch(strict):
             torch.testing.assert_close(got, expected, rtol=0, atol=0)
 
 
-def test_a_spatial_transformer_is_trained_whole_as_one_graph():
-    """Eight graphs of one function are torch's limit, which a change at each call reaches."""
+def test_a_spatial_transformer_trains_as_one_graph():
+    """torch allows eight graphs of one function, which a change in each call would exceed."""
     eager = transformer("affine")
     compiled = copy.deepcopy(eager)
     steps = torch.compile(compiled, fullgraph=True, backend="aot_eager")
@@ -355,7 +356,7 @@ def test_a_spatial_transformer_is_trained_whole_as_one_graph():
 
 @pytest.mark.parametrize("arithmetic", ["exact", "opencv4", "opencv5"])
 @pytest.mark.parametrize("mode", ["real", "symbolic"])
-def test_a_graph_of_operations_holds_no_value_of_its_example(arithmetic, mode):
+def test_a_graph_holds_no_value_of_its_example_inputs(arithmetic, mode):
     def warp(image: Tensor, matrix: Tensor) -> Tensor:
         return wk.warp_affine(image, matrix, arithmetic=arithmetic)
 
@@ -367,7 +368,7 @@ def test_a_graph_of_operations_holds_no_value_of_its_example(arithmetic, mode):
 
 
 @pytest.mark.parametrize("arithmetic", ["exact", "opencv4", "opencv5"])
-def test_fake_tensors_have_shapes_alone(arithmetic):
+def test_warps_of_fake_tensors_give_shapes(arithmetic):
     with FakeTensorMode():
         result = wk.warp_affine(torch.zeros(2, 3, 7, 5), torch.eye(2, 3), arithmetic=arithmetic)
     assert result.shape == (2, 3, 7, 5)

@@ -17,7 +17,7 @@ from tests.support.second_order import gradgradcheck
 from tests.support.tolerances import TOLERANCE
 
 
-def test_the_grid_has_every_pixels_own_place():
+def test_the_grid_holds_every_pixels_position():
     grid = wk.pixel_grid((2, 3))
     assert grid.tolist() == [[[0, 0], [1, 0], [2, 0]], [[0, 1], [1, 1], [2, 1]]]
     assert wk.pixel_grid((2, 3), dtype=torch.float64).dtype == torch.float64
@@ -29,7 +29,7 @@ def test_the_grid_has_every_pixels_own_place():
 
 @pytest.mark.parametrize("interpolation", ["nearest", "bilinear", "bicubic", "lanczos4"])
 @pytest.mark.parametrize("dtype", [torch.uint8, torch.float32, torch.float64])
-def test_no_offset_is_no_change_to_the_bit(interpolation, dtype):
+def test_offsets_of_zero_change_no_bit(interpolation, dtype):
     image = noise(2, 3, 7, 9, dtype=dtype)
     options = {"interpolation": interpolation, "border": "reflect"}
     for antialias in (False, True, 3):
@@ -44,7 +44,7 @@ def test_offsets_are_added_to_each_pixel():
     y, x = np.mgrid[:5, :7]
     points = offsets + torch.from_numpy(np.stack((x, y), -1))
     assert torch.equal(wk.remap(image, offsets, relative=True), wk.remap(image, points))
-    # float32 offsets lose nothing at a far pixel: 4096.1 has an error of 2e-4 in float32
+    # float32 offsets stay exact at distant pixels, while 4096.1 in float32 is off by 2e-4
     wide = torch.arange(4200.0).double().reshape(1, 1, -1)
     moved = wk.remap(wide, torch.tensor([0.1, 0.0]).expand(1, 4199, 2), relative=True)
     assert (moved - wide[..., :-1] - float(np.float32(0.1))).abs().max() < 1e-9
@@ -52,7 +52,7 @@ def test_offsets_are_added_to_each_pixel():
         wk.remap(image, points, relative=1)  # pyright: ignore
 
 
-def test_relative_maps_are_opencvs():
+def test_relative_maps_match_opencv():
     cv2 = installed_opencv()
     image = noise(1, 1, 40, 50, dtype=torch.float32)
     offsets = (6 * noise(30, 35, 2, seed=2) - 3).float()
@@ -70,7 +70,7 @@ def bent(scale=2.6, size=(6, 7)):
 
 
 def mean_by_definition(image, points, n, interpolation, border):
-    """Each pixel's mean over n x n samples of its square, one at a time, in numpy."""
+    """Each pixel's mean over n x n samples of its square, one sample at a time, in numpy."""
     h, w = points.shape[:2]
     result = naive_sample(image, points, interpolation, border, np.zeros((2, h, w)))
     for i in range(h):
@@ -97,20 +97,20 @@ def mean_by_definition(image, points, n, interpolation, border):
 
 @pytest.mark.parametrize("interpolation", ["bilinear", "bicubic"])
 @pytest.mark.parametrize("border", ["constant", "reflect"])
-def test_the_mean_is_that_of_the_definition(interpolation, border):
+def test_means_match_the_definition(interpolation, border):
     image, points = noise(2, 12, 15), bent()
     options = {"interpolation": interpolation, "border": border}
     out = wk.remap(image, points, antialias=3, **options)
     truth = mean_by_definition(image.numpy(), points.numpy(), 3, interpolation, border)
     assert np.abs(out.numpy() - truth).max() < TOLERANCE["mean of warps float64"]
-    # 2.6 a pixel: floor + 1 = 3 along x, and along y, which shrinks by less than 1.2, 2
+    # 2.6 per pixel: floor + 1 = 3 along x; along y, which shrinks by less than 1.2, 2
     automatic = wk.remap(image, points, antialias=True, **options)
     assert not torch.equal(automatic, wk.remap(image, points, **options))
 
 
 @pytest.mark.parametrize("backend", ["cpu", "grid_sample", "reference"])
 @pytest.mark.parametrize("interpolation", ["nearest", "bilinear", "bicubic"])
-def test_the_field_of_a_matrix_gives_what_the_matrix_gives(backend, interpolation):
+def test_the_field_of_a_matrix_gives_the_matrixs_result(backend, interpolation):
     image = noise(2, 3, 24, 30)
     matrix = wk.affine_matrix(angle=20.0, scale=0.31, translation=(2.0, 3.0)).double()
     options = {"interpolation": interpolation, "border": "reflect", "backend": backend}
@@ -139,14 +139,14 @@ def test_an_item_does_not_change_with_its_batch():
             assert torch.equal(out[i, j], one)
 
 
-def test_a_point_that_is_nowhere_spoils_no_neighbour():
+def test_a_nonfinite_point_does_not_affect_its_neighbours():
     image, points = noise(1, 20, 20), bent(2.6)
     hole = points.clone()
     hole[2, 3] = torch.nan
     out = wk.remap(image, hole, antialias=3, border_value=7.0)
     assert out[0, 2, 3] == 7
     assert out.isfinite().all()
-    far = [(0, 0), (2, 5), (4, 3), (5, 6)]  # no neighbours of it
+    far = [(0, 0), (2, 5), (4, 3), (5, 6)]  # not neighbours of it
     whole = wk.remap(image, points, antialias=3, border_value=7.0)
     assert all(out[0, i, j] == whole[0, i, j] for i, j in far)
     hole.requires_grad_()
@@ -172,7 +172,7 @@ def test_integers_are_rounded_once():
     assert torch.equal(out, exact.round().to(torch.uint8))
 
 
-def test_what_cannot_be_averaged_is_said():
+def test_errors_of_antialias():
     image, points = noise(1, 20, 20), bent()
     wanted = "remap: `antialias` must be False with arithmetic='opencv5', got True"
     with pytest.raises(ValueError, match=re.escape(wanted)):

@@ -21,7 +21,7 @@ from tests.support.tolerances import TOLERANCE
 from warpkit.engine.backends import grid_sample
 from warpkit.engine.sampling.rules import BORDERS, INTERPOLATIONS
 
-# forward mode loads torch's own decompositions, which still use torch.jit.script
+# forward mode loads torch's decompositions, which still use torch.jit.script
 pytestmark = pytest.mark.filterwarnings("ignore:.*torch.jit.script:FutureWarning")
 
 SIZE = (2, 3)
@@ -57,7 +57,7 @@ class Case:
             self.options["backend"] = backend
         self.function, self.last = function, last
         self.inputs = [noise(2, 1, 3, 4, seed=20), geometry.clone(), shown]
-        # where no tap is missing, the border's value is not part of the result
+        # without missing taps, the result does not depend on the border value
         self.used = [True, interpolation != "nearest", border in ("constant", "transparent")]
 
     def __call__(self, image: Tensor, geometry: Tensor, last: Tensor) -> Tensor:
@@ -69,7 +69,7 @@ class Case:
 
 
 def operations_of(backend: str, border: str) -> list[str]:
-    """sample_pixels has no choice of backend, and no background: it goes with the reference."""
+    """sample_pixels has no backend option and no background; it is tested with the reference."""
     listed = backend == "reference" and border != "transparent"
     return [name for name in OPERATIONS if name != "sample_pixels" or listed]
 
@@ -77,8 +77,8 @@ def operations_of(backend: str, border: str) -> list[str]:
 def chosen_cases() -> list[tuple[str, str, str, str]]:
     """Every rule on every backend, with the operations in turn.
 
-    Every operation meets every interpolation and every border on each of its backends: all three
-    or four of them at each rule took three times the seconds and went through the same lines.
+    Every operation is tested with every interpolation and border on each backend. All operations
+    with each rule took three times as long and ran the same lines.
     """
     cases = []
     for backend, (place, (interpolation, border)) in product(BACKENDS, enumerate(RULES)):
@@ -92,7 +92,7 @@ CASES = chosen_cases()
 
 
 def make_case(operation: str, backend: str, interpolation: str, border: str) -> Case | None:
-    """The case; None where it is refused, which is checked."""
+    """The case, or None if it is rejected, which is checked."""
     case = Case(operation, backend, interpolation, border)
     if backend == "grid_sample" and (interpolation == "lanczos4" or border == "wrap"):
         with pytest.raises(
@@ -104,7 +104,7 @@ def make_case(operation: str, backend: str, interpolation: str, border: str) -> 
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_the_cases_hold_every_pair_of_values(backend):
+def test_the_cases_cover_every_pair_of_values(backend):
     mine = [case for case in CASES if case[1] == backend]
     assert {(i, b) for _, _, i, b in mine} == set(RULES)
     for border in BORDERS:
@@ -114,7 +114,7 @@ def test_the_cases_hold_every_pair_of_values(backend):
         assert found == set(operations_of(backend, "constant"))
 
 
-def test_a_list_of_points_has_no_background():
+def test_sample_pixels_has_no_background():
     with pytest.raises(ValueError, match="a list of points has no background"):
         wk.sample_pixels(noise(1, 3, 4), POINTS[0, 0], border="transparent")
 
@@ -135,9 +135,9 @@ def test_second_order(operation, backend, interpolation, border):
 
 
 def is_long(case: Case) -> bool:
-    """Where gradcheck's own random projection, equally tight, stands for entry by entry.
+    """Whether gradcheck's random projection, which is equally strict, replaces single entries.
 
-    Entry by entry is the definition's alone: two thirds of the seconds went to repeating it.
+    Only the reference is checked entry by entry; repeating that took two thirds of the time.
     """
     return (
         case.options["interpolation"] == "lanczos4"
@@ -160,7 +160,7 @@ def test_a_gradient_scaled_by_1_01_is_caught():
 @pytest.mark.filterwarnings("ignore:.*under nearest interpolation")
 @pytest.mark.parametrize(("interpolation", "border"), RULES)
 def test_second_order_on_whole_pixels_is_finite(interpolation, border):
-    """Positions of weight 0, where a division by the distance would give NaN."""
+    """At weights of 0, where a division by the distance would give NaN."""
     background = {"background": torch.zeros(1, 3, 4)} if border == "transparent" else {}
     image = noise(1, 3, 4).requires_grad_()
     matrix = torch.tensor([[1.0, 0, 1], [0, 1, 0]], dtype=torch.float64, requires_grad=True)
@@ -196,7 +196,7 @@ def test_nothing_leaks_from_nan_far_points_and_singular_maps(backend, border):
 
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("operation", ["warp_affine", "warp_perspective", "remap"])
-def test_autograd_says_that_nearest_has_no_gradient_to_positions(operation, backend):
+def test_autograd_raises_for_nearests_gradient_to_positions(operation, backend):
     case = Case(operation, backend, "nearest", "constant")
     image, geometry, value = (tensor.clone().requires_grad_() for tensor in case.inputs)
     with pytest.warns(UserWarning, match="no gradient reaches .* under nearest interpolation"):
@@ -278,16 +278,16 @@ def documented() -> dict[tuple[str, str], str]:
     }
 
 
-def test_the_table_is_whole():
+def test_the_table_has_every_cell():
     assert set(documented()) == {(check, name) for check in CHECKS for name in INPUTS}
 
 
-# torch warns where an operation has no batching rule; jacfwd of a gradient is such a batch
+# torch warns about operations without a batching rule; jacfwd of a gradient needs one
 @pytest.mark.filterwarnings("ignore:There is a performance drop:UserWarning")
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("name", INPUTS)
 @pytest.mark.parametrize("check", CHECKS)
-def test_cell(check, name, backend):
+def test_each_cell_of_the_table_is_true(check, name, backend):
     operation = "remap" if name == "points" else "warp_perspective"
     case = Case(
         operation, backend, "bicubic", "transparent" if name == "background" else "constant"
@@ -303,8 +303,8 @@ def test_cell(check, name, backend):
     CHECKS[check](of_one, case.inputs[place].clone())
 
 
-def test_torch_is_asked_whether_it_differentiates_its_sampler_twice():
-    """Wherever the first call happens to be made."""
+def test_support_for_second_derivatives_of_grid_sample_is_detected():
+    """In any mode in which the first call is made."""
     image, grid = noise(1, 1, 2, 2), torch.full((1, 1, 1, 2), 0.1).double().requires_grad_()
     try:
         truth = gradgradcheck(lambda g: F.grid_sample(image, g, align_corners=False), grid)
@@ -328,10 +328,10 @@ def test_torch_is_asked_whether_it_differentiates_its_sampler_twice():
 @pytest.mark.filterwarnings("ignore:There is a performance drop:UserWarning")
 @pytest.mark.parametrize("name", INPUTS)
 @pytest.mark.parametrize("check", CHECKS)
-def test_cell_where_torch_cannot_differentiate_its_sampler_twice(check, name, monkeypatch):
-    """As torch up to 2.12, on any torch: the gradient's gradient comes from the reference."""
+def test_a_cell_without_second_derivatives_of_grid_sample(check, name, monkeypatch):
+    """As with torch up to 2.12, second derivatives come from the reference."""
     monkeypatch.setattr(grid_sample, "has_second_order", lambda: False)
-    test_cell(check, name, "grid_sample")
+    test_each_cell_of_the_table_is_true(check, name, "grid_sample")
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
@@ -354,7 +354,7 @@ def test_vmap_over_images_of_any_layout(backend):
         ("reflect_101", "reflection", True, 3.0),
     ],
 )
-def test_a_kink_has_the_derivative_from_the_right_where_torch_has_0(border, padding, corners, last):
+def test_a_kink_has_the_right_hand_derivative_where_torch_has_0(border, padding, corners, last):
     """By hand, on a ramp of slope 3: 5 pixels wide, in its middle row."""
     image = (3.0 * torch.arange(5.0, dtype=torch.float64)).expand(1, 3, 5)
     first, middle, end = (torch.tensor([[[x, 1.0]]]).double() for x in (0.0, 2.0, 4.0))
@@ -373,7 +373,7 @@ def test_a_kink_has_the_derivative_from_the_right_where_torch_has_0(border, padd
         return wk.remap(image, p, border=border)
 
     found = [slope(ours, p) for p in (first, middle, end)]
-    assert found == pytest.approx([3.0, 3.0, -last])  # behind the end the mirrored ramp falls
+    assert found == pytest.approx([3.0, 3.0, -last])  # beyond the end the mirrored ramp falls
     assert [slope(torchs, p) for p in (first, middle, end)] == pytest.approx([0.0, 3.0, 0.0])
     through = [slope(lambda p: wk.remap(image, p, border=border, backend="grid_sample"), first)]
     assert through == [0.0]

@@ -1,4 +1,4 @@
-"""Maps whose gradient integers or nearest lose: said, at the caller's line, and never else."""
+"""Integer images and nearest lose a map's gradient: one warning, at the caller's line."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ CALLS: dict[str, Callable[..., Tensor]] = {
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("text", CALLS)
-def test_a_gradient_that_integers_round_away_is_said(text: str, dtype: torch.dtype):
+def test_a_gradient_lost_to_integers_gets_a_warning(text: str, dtype: torch.dtype):
     image = torch.zeros(1, 6, 6).to(dtype)
     whole = f"{text}through an image of {dtype}: pass a floating one (image.float()), or detach"
     with pytest.warns(UserWarning, match=f"^{re.escape(whole)}") as seen:
@@ -50,24 +50,24 @@ def test_a_gradient_that_integers_round_away_is_said(text: str, dtype: torch.dty
 
 
 @pytest.mark.parametrize("text", CALLS)
-def test_a_gradient_that_nearest_has_not_is_said(text: str):
+def test_a_gradient_lost_to_nearest_gets_a_warning(text: str):
     image = torch.zeros(1, 6, 6, requires_grad=True)
     whole = f"{text}under nearest interpolation: take bilinear, lend nearest's values its gradient "
     whole += "by warpkit.straight_through(nearest, bilinear), or detach what needs none"
-    for _ in range(2):  # a call that is known says it too
+    for _ in range(2):  # a cached call also warns
         with pytest.warns(UserWarning, match=f"^{re.escape(whole)}$") as seen:
             CALLS[text](image, interpolation="nearest")
         assert [warning.filename for warning in seen] == [__file__]
 
 
-def test_nearest_loses_no_more_than_is_said():
+def test_nearest_loses_only_the_gradients_named():
     image = torch.rand(1, 1, 6, 6)
     for edge, wanted in (("hard", "`boxes` and `matrices`"), ("soft", "`matrices`")):
         with pytest.warns(UserWarning, match=f"no gradient reaches {wanted} under nearest"):
             result = wk.transform_patches(
                 image, BOX + 0.3, EYE[None], None, interpolation="nearest", edge=edge
             )
-        assert result.requires_grad == (edge == "soft")  # its edge lies where the box ends
+        assert result.requires_grad == (edge == "soft")  # a soft edge depends on the box
     flow = torch.zeros(1, 2, 2, 2, requires_grad=True)
     placed = image, image[..., :2, :2], torch.eye(2, 3)[None], None
     with pytest.warns(UserWarning, match="no gradient reaches `flow` under nearest"):
@@ -79,7 +79,7 @@ def test_nearest_loses_no_more_than_is_said():
 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("text", CALLS)
-def test_nothing_is_said_where_nothing_is_lost(text: str):
+def test_no_warning_if_no_gradient_is_lost(text: str):
     image = torch.zeros(1, 6, 6, dtype=torch.uint8)
     CALLS[text](image.float())
     CALLS[text](image, interpolation="nearest")  # labels that follow a trained matrix
@@ -88,7 +88,7 @@ def test_nothing_is_said_where_nothing_is_lost(text: str):
         CALLS[text](image.float(), interpolation="nearest")
 
 
-def test_it_is_said_at_the_line_whatever_lies_between():
+def test_the_warning_points_to_the_callers_line_through_wrappers():
     image = torch.zeros(1, 6, 6, dtype=torch.uint8)
     for call in (
         lambda: wk.nn.Warp()(image, EYE),
@@ -99,7 +99,7 @@ def test_it_is_said_at_the_line_whatever_lies_between():
         assert [warning.filename for warning in seen] == [__file__]
 
 
-def test_it_is_said_once_a_line():
+def test_the_warning_is_shown_once_per_line():
     image = torch.zeros(1, 6, 6, dtype=torch.uint8)
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("default")
@@ -109,7 +109,7 @@ def test_it_is_said_once_a_line():
 
 
 @pytest.mark.filterwarnings("error:.*no gradient reaches")
-def test_it_does_not_break_a_graph():
+def test_the_warning_does_not_break_a_graph():
     image = torch.zeros(1, 6, 6, dtype=torch.uint8)
     compiled = torch.compile(wk.warp_affine, fullgraph=True, backend="aot_eager")
     assert torch.equal(compiled(image, EYE), image)

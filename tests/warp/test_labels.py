@@ -1,4 +1,4 @@
-"""Labels: whole-number and boolean images that nearest moves, bit by bit, whatever their type."""
+"""Labels: integer and boolean images of any type, which nearest copies bit by bit."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ SIZE = (5, 8)
 
 
 def labels(dtype: str, *shape: int, seed: int = 0) -> torch.Tensor:
-    """Labels of all bits, the limits of the type among them."""
+    """Labels with random bits, including the limits of the type."""
     low, high = LIMITS[dtype]
     random = np.random.default_rng(seed)
     values = random.integers(low, high, shape, dtype=dtype, endpoint=True)
@@ -46,7 +46,7 @@ def labels(dtype: str, *shape: int, seed: int = 0) -> torch.Tensor:
 
 
 def moved(image: Any, points: Any, border: str, value: int) -> np.ndarray:
-    """What nearest is, by numpy: image (C, H, W) at points (h, w, 2); numpy itself pads."""
+    """Nearest in numpy, with numpy's padding: image (C, H, W) at points (h, w, 2)."""
     pixels, points = image.numpy(), np.asarray(points, np.float64)
     near: Any = np.isfinite(points).all(-1)
     column, row = np.rint(np.where(near[..., None], points, 0)).astype(int).transpose(2, 0, 1)
@@ -61,7 +61,7 @@ def moved(image: Any, points: Any, border: str, value: int) -> np.ndarray:
 
 
 def looks(matrix, size=SIZE) -> np.ndarray:
-    """Where the output's pixels look under a matrix source -> destination, (h, w, 2)."""
+    """The source positions (h, w, 2) of output pixels under a matrix source -> destination."""
     full = np.vstack([matrix, [0, 0, 1]])[:3] if len(matrix) == 2 else np.asarray(matrix)
     y, x = np.mgrid[: size[0], : size[1]]
     u, v, w = np.einsum("ij,jhw->ihw", np.linalg.inv(full), np.stack([x, y, np.ones_like(x)]))
@@ -71,7 +71,7 @@ def looks(matrix, size=SIZE) -> np.ndarray:
 @pytest.mark.parametrize("layout", ["planes", "channels-last"])
 @pytest.mark.parametrize("border", ["constant", *PAD])
 @pytest.mark.parametrize("dtype", TYPES)
-def test_every_backend_moves_the_bits(dtype, border, layout):
+def test_every_backend_copies_the_bits(dtype, border, layout):
     image = labels(dtype, 2, 3, 7, 9)
     if layout == "channels-last":
         image = image.to(memory_format=torch.channels_last)
@@ -116,7 +116,7 @@ def test_ties_go_to_even(dtype, backend):
 
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("dtype", TYPES)
-def test_sizes_of_one_batches_and_nothing(dtype, backend):
+def test_images_of_one_pixel_batches_and_empty_images(dtype, backend):
     options: dict[str, Any] = {**NEAREST, "backend": backend}
     one = labels(dtype, 2, 1, 1)
     shift = torch.tensor([[1.0, 0, 1], [0, 1, 0]])
@@ -134,7 +134,7 @@ def test_sizes_of_one_batches_and_nothing(dtype, backend):
 
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("dtype", TYPES)
-def test_the_background_shows_through(dtype, backend):
+def test_a_transparent_border_shows_the_background(dtype, backend):
     image, below = labels(dtype, 1, 3, 4), labels(dtype, 1, 3, 4, seed=1)
     shift = [[1.0, 0, 2], [0, 1, 0]]
     options = {**NEAREST, "border": "transparent", "backend": backend}
@@ -169,7 +169,7 @@ def test_border_values_are_exact_and_saturate(dtype):
     ]
 
 
-def test_floats_become_uint64_above_the_half_of_its_range():
+def test_float_border_values_fill_uint64_above_half_its_range():
     values = torch.tensor([2.0**63, 2.0**63 + 2**12, 2.0**64 - 2**11, 2.0**64, 1.5, 2.5, -3.0])
     values = values.double()
     values[2] = 2.0**64 - 2**11
@@ -178,7 +178,7 @@ def test_floats_become_uint64_above_the_half_of_its_range():
 
 
 @pytest.mark.parametrize("dtype", TYPES)
-def test_other_rules_say_why_they_do_not_take_labels(dtype):
+def test_other_rules_say_why_they_reject_labels(dtype):
     image, eye = labels(dtype, 1, 3, 4), torch.eye(2, 3)
     why = f"for torch.{dtype}: labels have no mean (convert them to floats for one), got"
     calls: Any = (
@@ -206,7 +206,7 @@ def test_other_rules_say_why_they_do_not_take_labels(dtype):
 
 
 def test_vmap_compile_and_export():
-    """All types in one exported graph, and the two that torch has least code for compiled."""
+    """All types in one exported graph; the two types that torch supports least are compiled."""
     turns = affine_matrices()["batch of turns"][[0, 1, 0]]
     images = {dtype: labels(dtype, 3, 1, 6, 7) for dtype in TYPES}
 
@@ -230,7 +230,7 @@ def test_vmap_compile_and_export():
         assert equal(torch.vmap(partial(warp, dtype=dtype))(image, turns), expected[dtype])
 
 
-def test_compiled_code_takes_any_border_value():
+def test_compiled_code_accepts_any_border_value():
     def warp(image, value):
         return wk.warp_affine(image, [[1.0, 0, 9], [0, 1, 0]], border_value=value, **NEAREST)
 
@@ -260,7 +260,7 @@ def test_crops_are_slices(dtype):
 
 
 @pytest.mark.parametrize("dtype", TYPES)
-def test_labels_are_pasted_whole(dtype):
+def test_labels_are_pasted_without_blending(dtype):
     images, patch = labels(dtype, 2, 3, 6, 7), labels(dtype, 3, 2, 3, seed=1)
     mask = torch.tensor([[[True, False, True], [True, True, True]]])
     move = [[[1.0, 0, 2], [0, 1, 3]]]
@@ -296,7 +296,7 @@ def test_boxes_of_labels_are_transformed_as_by_the_loop(dtype, border, overlap):
     assert np.array_equal(found.numpy(), expected)
 
 
-def test_what_would_blend_labels_is_refused():
+def test_options_that_would_blend_labels_are_rejected():
     images, patch = labels("int64", 1, 1, 4, 4), labels("int64", 1, 2, 2)
     eye, box = torch.eye(2, 3)[None], [[0, 0, 2, 2]]
     why = " for torch.int64: labels have no mean (convert them to floats for one), got "

@@ -17,7 +17,7 @@ WILD = [float("nan"), float("inf"), -float("inf"), 1e38, -1e38, 2.0**31, -(2.0**
 
 
 def backends(image, rule):
-    """Every backend that serves the rule; those that refuse it are tested for saying so."""
+    """Every backend that supports the rule; the others are checked to reject it."""
     for name in kernels.BACKENDS:
         try:
             kernels.select_backend("test", name, image, SamplingRule(*rule))
@@ -37,7 +37,7 @@ def options(rule, value=7.0, size=(4, 5)):
 
 
 def shown_border(kwargs, items, size):
-    """What an output (items, 2, *size) is that reads nothing."""
+    """The output (items, 2, *size) where no tap reads the image."""
     if kwargs["border"] == "transparent":
         return kwargs["background"].expand(items, -1, -1, -1)
     return torch.full((items, 2, *size), 7.0)
@@ -45,8 +45,8 @@ def shown_border(kwargs, items, size):
 
 @pytest.mark.filterwarnings("ignore:.*under nearest interpolation")
 @pytest.mark.parametrize("rule", RULES)
-def test_wild_points_show_the_border_and_get_no_gradient(rule):
-    """One field for each wild value."""
+def test_extreme_points_show_the_border_and_get_no_gradient(rule):
+    """One field for each extreme value."""
     image = noise(1, 2, 5, 6, dtype=torch.float32).requires_grad_()
     fields = torch.full((len(WILD), 4, 5, 2), 2.25)
     fields[..., 0] += torch.arange(5) * 0.5
@@ -77,7 +77,7 @@ def test_wild_points_show_the_border_and_get_no_gradient(rule):
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("inverse", [False, True])
 def test_a_matrix_that_is_not_finite_shows_only_the_border(rule, inverse):
-    """Each of the six entries in turn, with each value; the image's gradient one by one."""
+    """Each of the six entries in turn, with each value; also each image gradient alone."""
     matrices = torch.eye(2, 3).repeat(18, 1, 1)
     entries = itertools.product(range(2), range(3), WILD[:3])
     for matrix, (row, column, value) in zip(matrices, entries, strict=True):
@@ -155,7 +155,7 @@ def test_float64_entries_that_overflow_give_no_nan(seed, backend):
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
 @pytest.mark.parametrize("interpolation", ["nearest", "bilinear", "bicubic", "lanczos4"])
 @pytest.mark.parametrize("turn", [0.1, 0.0])
-def test_a_border_value_that_is_not_finite_shows_at_missing_taps_alone(interpolation, value, turn):
+def test_a_nonfinite_border_value_shows_only_at_missing_taps(interpolation, value, turn):
     matrix = [[1.0, turn, 0.37 * (turn > 0)], [-turn, 1.0, 0.71]]
     options = {"interpolation": interpolation, "size": (34, 35)}
     image = noise(2, 20, 21)
@@ -166,7 +166,7 @@ def test_a_border_value_that_is_not_finite_shows_at_missing_taps_alone(interpola
     assert torch.equal(shown[there], finite[there])
     for backend in backends(image, (interpolation, "constant")):
         found = wk.warp_affine(image, matrix, backend=backend, border_value=value, **options)
-        # elsewhere NaN or infinite: which of them depends on the order of the sum
+        # elsewhere NaN or infinity, which depends on the order of the sum
         assert torch.equal(found.isfinite(), there)
         torch.testing.assert_close(
             found[there], shown[there], atol=TOLERANCE["cpu torch.float64"], rtol=0
@@ -175,7 +175,7 @@ def test_a_border_value_that_is_not_finite_shows_at_missing_taps_alone(interpola
         assert torch.allclose(read_alone, torch.tensor(value).double(), equal_nan=True)
 
 
-def test_the_last_coordinate_before_the_limit_is_still_a_pixel():
+def test_the_last_coordinate_below_the_limit_is_still_sampled():
     image = noise(1, 4, 5)
     far = torch.tensor([[[2.0**31 - 1, 0.0]]], dtype=torch.float64)
     assert torch.equal(wk.remap(image, far, border="replicate")[..., 0, 0], image[:, 0, 4])
@@ -192,7 +192,7 @@ def test_an_infinite_pixel_does_not_leak_through_a_missing_tap():
 
 @pytest.mark.parametrize("interpolation", ["bilinear", "bicubic", "lanczos4"])
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
-def test_a_point_that_reads_nothing_but_a_wild_border_has_gradient_zero(interpolation, value):
+def test_a_point_that_reads_only_a_nonfinite_border_has_gradient_zero(interpolation, value):
     image = noise(2, 5, 6)
     rule = (interpolation, "constant")
     for backend in backends(image, rule):
@@ -207,7 +207,7 @@ def test_a_point_that_reads_nothing_but_a_wild_border_has_gradient_zero(interpol
 @pytest.mark.parametrize("interpolation", ["bilinear", "bicubic"])
 @pytest.mark.parametrize("border", ["reflect", "reflect_101", "wrap", "replicate"])
 def test_two_points_at_opposite_ends_of_the_range(border, interpolation):
-    """Their box has 2.8e9 x 3.4e9 pixels, a number beyond 64 bits."""
+    """Their bounding box has 2.8e9 x 3.4e9 pixels, which exceeds 64 bits."""
     points = torch.tensor([[1494707841.0, -2020225277], [-1341095036, 1331870085]]).double()
     image = noise(1, 7, 6).requires_grad_()
     options = {"interpolation": interpolation, "border": border}
@@ -221,10 +221,10 @@ def test_two_points_at_opposite_ends_of_the_range(border, interpolation):
 @pytest.mark.parametrize("value", [float("inf"), -float("inf"), float("nan")])
 @pytest.mark.parametrize("rule", [rule for rule in RULES if rule[0] != "nearest"])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_an_infinite_border_shows_what_the_reference_shows(rule, value, dtype):
-    """inf times weights of both signs, or 0, is NaN, and -inf under a negative weight alone is inf.
+def test_an_infinite_border_gives_the_references_result(rule, value, dtype):
+    """inf times weights of both signs or 0 is NaN; -inf times only negative weights is inf.
 
-    As the border's value, or in some pixels of the background.
+    As the border value, or in some pixels of the background.
     """
     image = noise(2, 2, 9, 12, dtype=dtype)
     matrix = wk.affine_matrix(angle=20.0, scale=0.8, translation=(3.0, -2.5), center=(6.0, 4.0))

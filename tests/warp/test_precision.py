@@ -1,4 +1,4 @@
-"""Half types, autocast, threads, and work that nobody asked for."""
+"""Half types, autocast, threads, and no unnecessary work."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ TILT = torch.cat((TURN, torch.tensor([[1e-4, -2e-4, 1.0]])))
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("interpolation", ["nearest", "bilinear", "bicubic"])
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_half_images_of_400_x_640_are_as_good_as_their_rounding(dtype, interpolation, backend):
-    """A half coordinate would be off by up to 0.25 (float16) or 2 pixels (bfloat16) there."""
+def test_half_images_of_400_x_640_are_accurate_to_their_rounding(dtype, interpolation, backend):
+    """Half-precision coordinates would be off by up to 0.25 (float16) or 2 pixels (bfloat16)."""
     image = noise(1, 400, 640, dtype=dtype)
     for function, matrix in ((wk.warp_affine, TURN), (wk.warp_perspective, TILT)):
         options = {"interpolation": interpolation, "backend": backend}
@@ -43,7 +43,7 @@ def test_half_gradients_are_rounded_once(dtype):
 
 
 def everything(image: Tensor, matrix: Tensor) -> list[Tensor]:
-    """All that multiplies matrices anywhere between arguments and pixels."""
+    """All functions that multiply matrices."""
     square = torch.tensor([[0.0, 0], [1, 0], [1.1, 1], [0, 1]])
     both = wk.compose(matrix, wk.invert(matrix), wk.affine_matrix(angle=torch.tensor(12.0)))
     theta = wk.to_theta(matrix, image.shape[-2:], (30, 40))
@@ -75,7 +75,7 @@ def test_autocast_changes_nothing(dtype):
 
 @pytest.fixture
 def threads():
-    """Give the number of threads back afterwards."""
+    """Restore the number of threads afterwards."""
     before = torch.get_num_threads()
     yield
     torch.set_num_threads(before)
@@ -83,8 +83,10 @@ def threads():
 
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("antialias", [False, True], ids=["plain", "antialias"])
-def test_bitwise_equal_from_run_to_run_for_any_number_of_threads(backend, antialias, threads):
-    # 40,000 outputs and more: from 32,768 on torch splits one sum among its threads
+def test_results_have_the_same_bits_at_every_run_and_for_any_number_of_threads(
+    backend, antialias, threads
+):
+    # 40,000 outputs and more; from 32,768 on, torch splits one sum among its threads
     image, cotangent = noise(1, 2, 200, 210), noise(2, 2, 200, 210, seed=1)
     value = torch.tensor(0.3, dtype=torch.float64)
     matrices = torch.stack((TURN, TURN * 0.6)).double()
@@ -109,7 +111,7 @@ def test_bitwise_equal_from_run_to_run_for_any_number_of_threads(backend, antial
 @pytest.mark.parametrize(
     "options", [{}, {"antialias": True}, {"image_gradient": "straight_through"}], ids=str
 )
-def test_two_backwards_through_one_graph_agree(backend, options):
+def test_two_backward_passes_through_one_graph_agree(backend, options):
     inputs = [noise(2, 9, 11).requires_grad_(), (TURN * 0.5).double().requires_grad_()]
     result = wk.warp_affine(*inputs, backend=backend, **options)
     cotangent = noise(2, 9, 11, seed=1)
@@ -119,12 +121,12 @@ def test_two_backwards_through_one_graph_agree(backend, options):
     again = torch.autograd.grad(result, inputs, cotangent)
     for a, b, c, d in zip(first, again, kept, other, strict=True):
         assert torch.equal(a, b)
-        assert torch.equal(a, c)  # nothing wrote into what was handed out
+        assert torch.equal(a, c)  # returned gradients were not modified
         torch.testing.assert_close(d, 2 * a, rtol=1e-14, atol=0)
 
 
 def saved_by(function) -> list[Tensor]:
-    """What autograd keeps for the backward of one call."""
+    """The tensors that autograd saves for the backward pass of a call."""
     kept: list[Tensor] = []
 
     def pack(tensor: Tensor) -> Tensor:
@@ -145,7 +147,7 @@ HOLDS_THE_IMAGE = {
 
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("interpolation", ["nearest", "bilinear", "bicubic"])
-def test_what_the_gradient_to_an_image_does_not_need_is_not_saved(interpolation, backend):
+def test_tensors_that_the_images_gradient_does_not_need_are_not_saved(interpolation, backend):
     matrix = TURN.clone()
     options = {"interpolation": interpolation, "backend": backend, "size": (5, 8)}
 
@@ -156,7 +158,7 @@ def test_what_the_gradient_to_an_image_does_not_need_is_not_saved(interpolation,
     kept = kept_for(image, matrix)
     held = {tensor.untyped_storage().data_ptr() for tensor in kept}
     assert (image.untyped_storage().data_ptr() in held) == (backend in HOLDS_THE_IMAGE)
-    # sampled values, (2, 5, 8), serve the gradient to the matrix alone
+    # only the gradient to the matrix needs the sampled values, (2, 5, 8)
     assert not any(values_of(tensor) for tensor in kept)
     if backend == "reference" and interpolation != "nearest":
         assert any(values_of(tensor) for tensor in kept_for(image, matrix.requires_grad_()))
@@ -176,8 +178,8 @@ def test_nothing_is_saved_where_nothing_requires_a_gradient(backend):
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_a_gradient_that_nobody_asked_for_is_not_computed(backend):
-    """The image's gradient alone runs no node that leads to the matrix, and the other way round."""
+def test_gradients_that_are_not_requested_are_not_computed(backend):
+    """The image's gradient runs no node that leads to the matrix, and vice versa."""
     image, matrix = noise(2, 6, 7), TURN.double()
     for place in (0, 1):
         inputs = [image.clone(), matrix.clone()]

@@ -1,4 +1,4 @@
-"""What must hold for any warp: identity, shifts, linearity, there and back."""
+"""Properties of any warp: identity, shifts, linearity, and round trips."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_a_warp_is_linear_in_image_border_and_background(a, b, rule):
 
 
 @pytest.mark.parametrize("angle", [17.0, 90.0, -123.0])
-def test_there_and_back_restores_a_smooth_image(angle):
+def test_a_warp_and_its_inverse_restore_a_smooth_image(angle):
     y, x = torch.meshgrid(torch.arange(64.0), torch.arange(64.0), indexing="ij")
     image = (torch.sin(x / 9) * torch.cos(y / 7)).double()[None]
     matrix = wk.rotation_matrix((31.5, 31.5), angle).double()

@@ -1,4 +1,4 @@
-"""The warps against the definition, against cv2, and against what must hold for any warp."""
+"""Warps compared with the definition and with cv2, and general properties."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SIZE = (6, 5)
 
 
 def expected(image, matrix, rule, outside, size=SIZE, points=None):
-    """The oracle over the broadcast batch; outside broadcasts to the result."""
+    """The definition's result for a broadcast batch; `outside` broadcasts to it."""
     interpolation, border = rule[:2]
     batch = torch.broadcast_shapes(image.shape[:-3], matrix.shape[:-2])
     images_ = image.expand(*batch, *image.shape[-3:]).double().numpy()
@@ -74,7 +74,8 @@ def test_every_image_agrees_with_the_definition(name, interpolation, border):
 def test_every_matrix_agrees_with_the_definition(name, interpolation, border):
     image, matrix = images()["one for all"], affine_matrices()[name]
     if name == "far outside" and border not in ("constant", "replicate", "transparent"):
-        matrix = matrix / torch.tensor([1, 1, 500.0])  # the oracle walks back step by step
+        # the definition walks back into the image step by step
+        matrix = matrix / torch.tensor([1, 1, 500.0])
     background = background_for(image, matrix, border)
     outside = background.numpy() if background is not None else 0.25
     out = wk.warp_affine(
@@ -150,7 +151,7 @@ def test_integers_are_rounded_half_to_even_and_saturated(dtype, interpolation, b
     assert out.dtype == dtype
     outside = limits.max if background is None else background.double().numpy()
     truth = expected(image, matrix, (interpolation, border), outside)
-    truth = truth.numpy().round().clip(limits.min, limits.max)  # numpy rounds half to even too
+    truth = truth.numpy().round().clip(limits.min, limits.max)  # numpy also rounds half to even
     assert np.array_equal(out.to(torch.int64).numpy(), truth.astype(np.int64))
 
 
@@ -158,7 +159,7 @@ def test_integers_are_rounded_half_to_even_and_saturated(dtype, interpolation, b
     ("name", "interpolation", "border"), pairs_of_values(list(images()), INTERPOLATIONS, BORDERS)
 )
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_grid_sample_gives_the_references_answer_or_its_reasons(dtype, name, interpolation, border):
+def test_grid_sample_gives_the_references_result_or_a_reason(dtype, name, interpolation, border):
     image = images(dtype)[name]
     rule = SamplingRule(interpolation, border)
     for matrix in (affine_matrices()["batch of turns"][-1], perspective_matrices()["mild"][0]):
@@ -193,7 +194,7 @@ def test_ties_go_to_even_in_every_backend(dtype, length):
         assert torch.equal(wk.remap(image, points, backend="grid_sample", **options), truth)
 
 
-def test_grid_sample_refuses_only_what_torch_cannot_do():
+def test_grid_sample_rejects_only_what_torch_cannot_do():
     image = noise(1, 3, 4, 4)
     refused = {
         rule for rule in RULES if grid_sample.unsupported_reasons(image, SamplingRule(*rule))
@@ -235,8 +236,8 @@ def test_float_images_agree_with_cv2(perspective, interpolation, border):
 
 
 @pytest.mark.parametrize("width", [512, 2048, 8192])
-def test_float32_is_far_more_exact_than_a_normalised_grid(width):
-    """The bar is 4 times; coordinates in float64 give hundreds at large widths."""
+def test_float32_is_far_more_accurate_than_a_normalised_grid(width):
+    """At least 4 times; with float64 coordinates, hundreds of times at large widths."""
     image = noise(1, 1, 16, width)
     matrix = wk.rotation_matrix(((width - 1) / 2, 7.5), torch.tensor(0.31), 1.01).double()
     truth = wk.warp_affine(image, matrix)
@@ -249,7 +250,7 @@ def test_float32_is_far_more_exact_than_a_normalised_grid(width):
 
 
 @pytest.mark.parametrize(("interpolation", "border"), RULES)
-def test_batch_equals_loop(interpolation, border):
+def test_a_batch_equals_a_loop(interpolation, border):
     image, matrix = images()["odd"], affine_matrices()["batch of turns"]
     background = background_for(image, matrix, border)
     options = {"size": SIZE, "interpolation": interpolation, "border": border}
@@ -259,7 +260,7 @@ def test_batch_equals_loop(interpolation, border):
         assert torch.equal(whole[i], wk.warp_affine(image[i], matrix[i], background=one, **options))
 
 
-def test_python_numbers_keep_their_digits_whatever_the_default_type():
+def test_python_numbers_keep_their_digits_under_any_default_type():
     image, rows, point = noise(2, 5, 6), [[1.1, 0.2, 0.3], [0.1, 0.9, -0.7]], [[0.1, 0.7]]
     exact = wk.warp_affine(image, torch.tensor(rows, dtype=torch.float64))
     assert torch.equal(wk.warp_affine(image, rows), exact)
@@ -277,7 +278,7 @@ def test_images_and_matrices_broadcast_over_several_dimensions():
 
 
 def test_a_broadcast_image_is_not_copied():
-    """The largest tensor saved or made of the image's 40 MB is the image itself."""
+    """No tensor that is saved or made is larger than the image, 40 MB."""
     image = torch.zeros(1, 1, 2000, 2500, dtype=torch.float64)
     matrices = wk.rotation_matrix((1250.0, 1000.0), torch.arange(40.0))
     with torch.profiler.profile(profile_memory=True) as profile:
@@ -287,19 +288,19 @@ def test_a_broadcast_image_is_not_copied():
 
 
 @pytest.mark.parametrize("value", [0.5, [0.1, 0.2, 0.3], torch.tensor([0.1, 0.2, 0.3])])
-def test_border_values_by_number_and_channel(value):
+def test_border_values_for_all_or_each_channel(value):
     out = wk.warp_affine(torch.zeros(2, 3, 4, 4), [[1.0, 0, 100], [0, 1, 0]], border_value=value)
     wanted = torch.as_tensor(value).expand(3)[:, None, None].expand(2, 3, 4, 4)
     assert torch.equal(out, wanted)
 
 
-def test_border_values_by_item():
+def test_border_values_for_each_item():
     value = torch.tensor([[1.0, 2, 3], [4, 5, 6]])
     out = wk.warp_affine(torch.zeros(2, 3, 4, 4), [[1.0, 0, 100], [0, 1, 0]], border_value=value)
     assert torch.equal(out, value[:, :, None, None].expand(2, 3, 4, 4))
 
 
-def test_torch_names_of_borders():
+def test_torchs_names_of_borders_are_accepted():
     image, matrix = images()["odd"], affine_matrices()["shrink"]
     for alias, name in (("zeros", "constant"), ("border", "replicate")):
         ours = wk.warp_affine(image, matrix, border=name)
@@ -313,7 +314,7 @@ def test_channels_last_is_kept():
     assert wk.warp_affine(images()["odd"], affine_matrices()["shrink"]).is_contiguous()
 
 
-def test_an_inverse_matrix_says_the_same():
+def test_an_inverse_matrix_gives_the_same_result():
     image, matrix = images()["odd"], affine_matrices()["batch of turns"]
     there = wk.warp_affine(image, matrix, size=SIZE)
     back = wk.warp_affine(image, wk.invert(matrix), size=SIZE, inverse=True)
@@ -353,13 +354,13 @@ def test_an_empty_batch_gives_an_empty_batch_with_gradients(backend, images_, ma
         assert not image.grad.any()
 
 
-def test_no_points_give_no_values():
+def test_no_points_give_an_empty_result():
     assert wk.sample_pixels(noise(2, 3, 5, 6), torch.zeros(0, 2)).shape == (2, 3, 0)
 
 
 @pytest.mark.parametrize("batch", ["expanded", "strided"])
 @pytest.mark.parametrize("backend", ["reference", "cpu"])
-def test_channels_last_is_kept_whatever_the_batchs_strides(batch, backend):
+def test_channels_last_is_kept_for_any_strides_of_the_batch(batch, backend):
     image = noise(4, 3, 5, 6).to(memory_format=torch.channels_last)
     image = image[:1].expand(4, -1, -1, -1) if batch == "expanded" else image[::2]
     out = wk.warp_affine(image, [[1, 0, 1], [0, 1, 0]], backend=backend)
