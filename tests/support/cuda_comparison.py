@@ -21,7 +21,7 @@ SIZE = (4, 5)
 
 
 def combinations(*factors):
-    """All on a device; under the interpreter, which is slow, those in which every pair occurs."""
+    """All combinations on a device; under the slow interpreter, a few that cover every pair."""
     return list(product(*factors)) if DEVICE == "cuda" else pairs_of_values(*factors)
 
 
@@ -33,9 +33,9 @@ on_device = [
 
 @pytest.fixture(autouse=True)
 def quiet_interpreter(monkeypatch):
-    """A device divides by zero without a warning, and its minimum leaves a NaN out.
+    """A device divides by zero without a warning, and its minimum ignores NaN.
 
-    numpy, which interprets, warns; Triton's interpreter up to 3.3 hands the NaN on.
+    numpy, which the interpreter uses, warns; up to 3.3, Triton's interpreter returns the NaN.
     """
     if cuda.INTERPRETED:
         from triton.runtime.interpreter import InterpreterBuilder
@@ -50,10 +50,10 @@ def quiet_interpreter(monkeypatch):
 
 
 def _spare_the_interpreter(monkeypatch):
-    """Half of its time goes into two things that come to nothing: leave both out.
+    """Skip two useless parts of the interpreter, which take half of its time.
 
-    It replaces what is in `triton.language` again at every call of a function inside a kernel; and
-    it computes whether whole numbers overflow, and drops the answer where it does not debug.
+    It patches `triton.language` again in every call of a function inside a kernel, and it checks
+    integers for overflow, but discards the result unless it debugs.
     """
     from triton import language
     from triton.runtime import interpreter
@@ -73,14 +73,14 @@ def _spare_the_interpreter(monkeypatch):
 
 
 def mark_all(names):
-    """Mark the tests of a module, which are tests of kernels: a device, or the interpreter."""
+    """Mark a module's tests as tests of kernels, on a device or with the interpreter."""
     for function in [value for name, value in names.items() if name.startswith("test_")]:
         for mark in on_device:
             function.pytestmark = [*getattr(function, "pytestmark", []), mark.mark]
 
 
 def run(warp, backend, image, where, border_value, **options):
-    """The result and the gradients to image, where (nearest has none) and what stands outside."""
+    """The result, and the gradients to image, map (except for nearest) and border value."""
     leaves = [t.detach().to(DEVICE).requires_grad_() for t in (image, where, border_value)]
     if options["border"] == "transparent":
         batch = torch.broadcast_shapes(
@@ -100,7 +100,7 @@ def run(warp, backend, image, where, border_value, **options):
 
 
 def check(warp, image, where, interpolation, border):
-    """Result and gradients of the kernels against the reference's, relative to the largest."""
+    """Compare results and gradients with the reference's, relative to the largest entry."""
     value = noise(image.shape[-3], seed=42).to(torch.promote_types(image.dtype, torch.float32))
     options = {"interpolation": interpolation, "border": border}
     ours = run(warp, "cuda", image, where, value, **options)
@@ -116,7 +116,7 @@ def check(warp, image, where, interpolation, border):
 
 
 def points(dtype=torch.float64):
-    """Inside, outside, whole, NaN and infinitely far."""
+    """Points inside and outside, on whole pixels, NaN and infinite."""
     where = noise(2, 3, 4, 2, seed=43) * 14 - 3
     where[0, 0, 0], where[1, 1, 1, 0], where[0, 2, 2] = torch.nan, 1e30, torch.tensor([2.0, 4.0])
     return where.to(dtype)

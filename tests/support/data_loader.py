@@ -1,7 +1,7 @@
 """Photographs warped by the workers of a DataLoader: python -m tests.support.data_loader METHOD
 
-METHOD is how the workers start. They warp after their parent has, on threads; two epochs by
-workers that stay must be the parent's bits. Each worker has one thread, and a generator of its own.
+METHOD is how the workers start. They warp after their parent has warped on threads. Two epochs of
+persistent workers must have the parent's bits. Each worker has one thread and its own generator.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ LARGE = 400
 
 
 class Warped(Dataset[tuple[Tensor, ...]]):
-    """Items whose warps and resizes the worker computes; then its threads, and a random number."""
+    """Items: a warp and a resize by the worker, its number of threads, and a random number."""
 
     generator: torch.Generator | None = None
 
@@ -41,16 +41,16 @@ class Warped(Dataset[tuple[Tensor, ...]]):
 
 
 def give_generator(worker: int) -> None:
-    """A generator of the worker's own: copies of one in the data set would all draw the same."""
+    """Seed a generator for each worker; copies of the data set's would all draw the same."""
     data = get_worker_info().dataset
     data.generator = torch.Generator().manual_seed(torch.initial_seed())
 
 
 def main(method: str) -> None:
-    """Two epochs; a worker that waits for ever ends the run by the loader's timeout."""
+    """Run two epochs; the loader's timeout ends the run if a worker hangs."""
     torch.set_num_threads(2)
     data = Warped()
-    own = [data[index] for index in range(len(data))]  # the parent's threads have run
+    own = [data[index] for index in range(len(data))]  # starts the parent's threads
     loader = DataLoader(
         data,
         batch_size=2,
@@ -67,9 +67,9 @@ def main(method: str) -> None:
             assert torch.equal(got, torch.stack(want))
         assert threads.eq(1).all()
         numbers += drawn.flatten().tolist()
-    assert len(set(numbers)) == len(numbers)  # no worker and no epoch repeats another's
+    assert len(set(numbers)) == len(numbers)  # no worker or epoch repeats numbers
     again = data[0]
-    assert torch.equal(again[0], own[0][0])  # the parent's threads go on
+    assert torch.equal(again[0], own[0][0])  # the parent's threads still work
     print("the same bits")
 
 

@@ -1,7 +1,7 @@
-"""Random data sets: pictures, a known program's results, and its description.
+"""Random data sets: images, a known program's results, and its description.
 
-`draw_run` makes one of a seed and a kind: "lossless", "lossy" (JPEG, decoded), "files" (JPEG files)
-or "two" (programs in one folder). `judged` holds an answer against it.
+`draw_run` makes one from a seed and a kind: "lossless", "lossy" (decoded JPEG), "files" (JPEG
+files) or "two" (two programs in one folder). `judged` evaluates an answer.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Array = np.ndarray[Any, Any]
 
 @dataclass
 class Program:
-    """A resize by a library's own call, with what its code says."""
+    """A resize by a library's own call, with its true attributes."""
 
     words: dict[str, Any]
     run: Callable[[Array], Array]
@@ -42,7 +42,7 @@ class Program:
 
 @dataclass
 class Run:
-    """A data set, and what is true of it."""
+    """A data set and its true attributes."""
 
     seed: int
     kind: str
@@ -55,7 +55,7 @@ class Run:
 
 
 def sources() -> list[Array]:
-    """The photographs that are shipped, here and with scikit-learn where it is installed."""
+    """The photographs of this repository, and of scikit-learn if it is installed."""
     found = [np.asarray(Image.open(path).convert("RGB")) for path in sorted(IMAGES.glob("*.png"))]
     try:
         from sklearn.datasets import load_sample_images
@@ -83,7 +83,7 @@ def drawn_picture(generator: np.random.Generator, height: int, width: int) -> Ar
 
 
 def pictures(generator: np.random.Generator, count: int, least: int) -> list[Array]:
-    """Parts of photographs, and drawn pictures, of different shapes."""
+    """Crops of photographs and drawn images, of different shapes."""
     photographs = sources()
     found = []
     for _ in range(count):
@@ -100,7 +100,7 @@ def pictures(generator: np.random.Generator, count: int, least: int) -> list[Arr
 
 
 def _resize(library: str, name: str, antialias: bool) -> Callable[[Array, tuple[int, int]], Array]:
-    """A library's own call: picture, (h, w) -> (h, w, 3) uint8."""
+    """A library's own call: image, (h, w) -> (h, w, 3) uint8."""
     if library == "pillow":
         return lambda image, size: np.asarray(
             Image.fromarray(image).resize(size[::-1], PILLOW[name])
@@ -120,7 +120,7 @@ def _resize(library: str, name: str, antialias: bool) -> Callable[[Array, tuple[
 def draw_resize(
     generator: np.random.Generator, instead: str | None = None
 ) -> tuple[dict[str, Any], Any]:
-    """A filter of a library, in the words of `Preprocessing`; `instead` has another do the same."""
+    """A library's filter, named as in `Preprocessing`; `instead` is a library that replaces it."""
     library = str(generator.choice(LIBRARIES, p=[0.4, 0.36, 0.12, 0.12]))
     if library == "pillow":
         name = str(generator.choice(list(PILLOW)))
@@ -136,7 +136,7 @@ def draw_resize(
 
 
 def draw_program(generator: np.random.Generator, side: int, instead: str | None = None) -> Program:
-    """A rule and a resize."""
+    """A random rule of sizes and a random resize."""
     words, resize = draw_resize(generator, instead)
     rule = str(
         generator.choice(["fixed", "crop", "letterbox", "longest"], p=[0.64, 0.18, 0.1, 0.08])
@@ -184,7 +184,7 @@ def through_jpeg(image: Array, quality: int, sampling: int) -> bytes:
 
 
 def draw_run(seed: int, kind: str, instead: str | None = None) -> Run:
-    """One data set; `instead` is a library whose resize makes it in the place of the drawn one."""
+    """One data set; `instead` is a library whose resize replaces the drawn one."""
     generator = np.random.default_rng(seed)
     side = int(generator.choice(SIDES))
     count = int(generator.choice([8, 16] if kind == "two" else [4, 8, 8, 16]))
@@ -204,7 +204,7 @@ def draw_run(seed: int, kind: str, instead: str | None = None) -> Run:
 
 
 def _finished(run: Run, generator: np.random.Generator) -> Run:
-    """Levels as they are, or normalised floats; sometimes the other way round."""
+    """Keep the levels or normalise them as floats, sometimes with reversed channels."""
     means = MEANS[int(generator.integers(len(MEANS)))]
     reverse = generator.random() < 0.3
     run.program.words["channels"] = "reversed" if reverse else "kept"
@@ -221,7 +221,7 @@ def _finished(run: Run, generator: np.random.Generator) -> Run:
 
 
 def _mixed(run: Run, generator: np.random.Generator) -> Run:
-    """A second program, of another resize, made some of the results; the first made most."""
+    """Replace some of the results by those of a second program with another resize."""
     first = run.program.words
     while True:
         words, resize = draw_resize(generator)
@@ -253,18 +253,18 @@ def _named(words: dict[str, Any]) -> str:
 
 
 def is_said(name: str, wanted: Any, said: Any, room: float = 0) -> bool:
-    """Whether an attribute is what the code says; OpenCV's versions and IPP are one.
+    """Whether an attribute is right; OpenCV's versions and IPP count as one.
 
     room: levels by which padding may be off."""
     if name == "arithmetic" and isinstance(said, str) and wanted == "opencv":
         return said.startswith("opencv")
-    if name == "pad" and wanted is not None and isinstance(said, tuple):  # a codec blurs its level
+    if name == "pad" and wanted is not None and isinstance(said, tuple):  # codecs change its level
         return bool(said[0] == wanted[0] and np.abs(np.subtract(said[1], wanted[1])).max() <= room)
     return bool(said == wanted)
 
 
 def judged(run: Run, found: Preprocessing) -> tuple[str, str]:
-    """ "whole", "alike", "first", "open", "not" or "wrong"; and what is not so."""
+    """ "whole", "alike", "first", "open", "not" or "wrong", and the wrong attributes."""
     words = run.program.words
     room = 2 if run.kind == "lossy" else 0
     wrong = [
@@ -292,7 +292,7 @@ def judged(run: Run, found: Preprocessing) -> tuple[str, str]:
 
 
 def alike(run: Run, found: Preprocessing) -> list[str]:
-    """The libraries that remain, where each of them, called itself, gives these very results."""
+    """The remaining libraries, if each of them, when called, gives exactly these results."""
     names = {str(program.arithmetic) for program, _, _ in found.candidates}
     libraries = sorted({"opencv" if n.startswith("opencv") else n for n in names})
     if not {run.program.words["arithmetic"]} < set(libraries) <= {*LIBRARIES}:
@@ -305,13 +305,13 @@ def alike(run: Run, found: Preprocessing) -> list[str]:
 
 
 def _unsaid(found: Preprocessing, name: str) -> bool:
-    """Whether nothing is said of it: None, but where None says that there is no crop or padding."""
+    """Whether an attribute is left open: it is None, unless None means no crop or padding."""
     if name in ("crop", "pad"):
         return found.rule is None or (getattr(found, name) is None and not found.known)
     return getattr(found, name) is None
 
 
 def kinds_of(seeds: Sequence[int]) -> list[str]:
-    """Of ten runs four are lossless, and two of every other kind."""
+    """The kinds of runs: of ten, four are lossless, and two of each other kind."""
     order = ("lossless", "lossy", "files", "two", "lossless", "lossless", "lossy", "files", "two")
     return [(*order, "lossless")[seed % 10] for seed in seeds]

@@ -1,8 +1,8 @@
 """One call of every public function as a model for export: scripts/record_exports.
 
-A call's tensors come in, so that their batch, points or rows may be of any number; what is no
-tensor is a constant of the graph. Warps and resizes are in `exported_pixel_calls`, cv2's names in
-`exported_face_calls`.
+A call's tensors are inputs, so that their batch, points or rows may have any size; all other
+arguments are constants of the graph. Warps and resizes are in `exported_pixel_calls`, cv2's names
+in `exported_face_calls`.
 """
 
 from __future__ import annotations
@@ -329,7 +329,7 @@ def _programs() -> list[ExportedCall]:
 
 
 def calls() -> list[ExportedCall]:
-    """All of them but warps and resizes."""
+    """All calls except warps and resizes."""
     makers = (_geometry, _patches, _flows, _cameras, _lookups, _programs)
     return [call for maker in makers for call in maker()]
 

@@ -32,7 +32,7 @@ TURN, SHIFT = (
 
 
 def _moved() -> list[tuple[str, str, Callable[..., Any], tuple[Given, ...]]]:
-    """Pixels moved as they are, and pyramids."""
+    """Functions that copy pixels, and pyramids."""
     return [
         (
             "copyMakeBorder",
@@ -185,7 +185,7 @@ def _numbers() -> list[tuple[str, str, Callable[..., Any], tuple[Given, ...]]]:
 
 
 def calls() -> list[ExportedCall]:
-    """All of them."""
+    """All calls of `warpkit.opencv`."""
     makers = (_moved, _sampled, _numbers)
     return [
         ExportedCall(f"opencv.{name}", words, call, given)

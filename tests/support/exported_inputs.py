@@ -22,24 +22,24 @@ GIVEN = {
 
 
 class Given(NamedTuple):
-    """A tensor that comes in."""
+    """An input tensor."""
 
     shape: Shape
     make: Callable[[tuple[int, ...], torch.Generator], Tensor]
 
     def tensor(self, turn: int) -> Tensor:
-        """Of the export's sizes (turn 0), or of another run's."""
+        """The tensor in the export's sizes (turn 0), or in another run's."""
         sides = tuple(n if isinstance(n, int) else GIVEN[n][turn] for n in self.shape)
         return self.make(sides, torch.Generator().manual_seed(turn))
 
     @property
     def dynamic(self) -> dict[int, torch.export.Dim]:
-        """torch.onnx.export's `dynamic_shapes` of it."""
+        """The `dynamic_shapes` of the tensor for torch.onnx.export."""
         return {k: torch.export.Dim(n) for k, n in enumerate(self.shape) if isinstance(n, str)}
 
 
 class ExportedCall(NamedTuple):
-    """One row."""
+    """A call, one row of the table."""
 
     function: str
     """As a user writes it behind `warpkit.`."""
@@ -51,7 +51,7 @@ class ExportedCall(NamedTuple):
 
 
 def floats(*shape: int | str) -> Given:
-    """Of [0, 1)."""
+    """Floats in [0, 1)."""
     return Given(shape, lambda sides, random: torch.rand(sides, generator=random))
 
 
@@ -64,7 +64,7 @@ def levels(*shape: int | str) -> Given:
 
 
 def near(*values: Any, shape: Shape = ("batch",), noise: float = 0.05) -> Given:
-    """Around the values, which stand at the end of the shape."""
+    """Values with noise; their shape is the end of the tensor's shape."""
     middle = torch.tensor(values[0] if len(values) == 1 else values)
 
     def made(sides: tuple[int, ...], random: torch.Generator) -> Tensor:

@@ -34,7 +34,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
 
 
 def _transformer(kind: str, **options: Any) -> nn.Module:
-    """One that is not at the identity."""
+    """A transformer that is not at the identity."""
     localization = nn.Sequential(nn.Flatten(), nn.Linear(3 * 24 * 31, 4))
     module = wk.nn.SpatialTransformer(localization, SIZE, features=4, transform=kind, **options)
     nn.init.normal_(module.head.weight, std=0.02)
@@ -108,5 +108,5 @@ def _resizes() -> list[ExportedCall]:
 
 
 def calls() -> list[ExportedCall]:
-    """All of them."""
+    """All calls of warps and resizes."""
     return [*_warps(), *_resizes()]

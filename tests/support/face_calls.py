@@ -1,7 +1,7 @@
 """Random calls of cv2's functions that have compiled kernels, and differences of results.
 
-All types, 1 to 4 channels and sometimes more, views, odd sides, sides of 1. Where OpenCV's own sums
-of floats are not promised, pictures hold whole numbers, of which every order of sums is exact.
+All types, 1 to 4 channels and sometimes more, views, odd sides, sides of 1. Where the order of
+OpenCV's float sums is not reproduced, images hold integers, whose sums are exact in any order.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Random = np.random.Generator
 
 
 class FaceCall(NamedTuple):
-    """One call, of `warpkit.opencv` or of cv2."""
+    """One call of `warpkit.opencv` or cv2."""
 
     function: str
     args: tuple[Any, ...]
@@ -31,7 +31,7 @@ class FaceCall(NamedTuple):
 
 
 def side(random: Random, most: int = 70) -> int:
-    """1 and small ones more often than chance has them."""
+    """A random side; 1 and small ones are more frequent."""
     kind = random.integers(0, 8)
     return 1 if kind == 0 else int(random.integers(2, 6 if kind < 3 else most + 1))
 
@@ -45,7 +45,7 @@ def picture(
     channels: tuple[int, ...] = (1, 1, 2, 3, 3, 4),
     fractions: bool = False,
 ) -> np.ndarray:
-    """(H, W) or (H, W, C): noise, the extremes alone, or ramps; often a view of a larger one."""
+    """An image (H, W) or (H, W, C): noise, extremes or ramps; often a view of a larger one."""
     dtype, count = str(random.choice(types)), int(random.choice(channels))
     height, width = (max(least, side(random, most)) for _ in range(2))
     steps = [int(random.integers(1, 3)) for _ in range(2)] if random.random() < 0.3 else [1, 1]
@@ -68,12 +68,12 @@ def picture(
 
 
 def dtype_of(name: str) -> type[np.floating]:
-    """numpy's type of a name."""
+    """The numpy type of a name."""
     return np.float32 if name == "float32" else np.float64
 
 
 def camera(random: Random, size: tuple[int, int]) -> np.ndarray:
-    """For pictures of a size (w, h)."""
+    """A camera matrix for images of a size (w, h)."""
     fx, fy = random.uniform(0.5, 2, 2) * max(size)
     middle = random.uniform(0, size[0]), random.uniform(0, size[1])
     return np.array([[fx, 0, middle[0]], [0, fy, middle[1]], [0, 0, 1]])
@@ -228,7 +228,7 @@ def _transform(random: Random) -> FaceCall:
         matrix[:, -1] *= random.choice([1.0, 100.0, 30000.0])
     if random.random() < 0.2:
         matrix = matrix.astype(np.float32)
-    # cv2's own loop over five numbers and more is in another order
+    # cv2's loop over five and more numbers has another order
     return FaceCall("transform", (src, matrix), {}, 1e-6 if channels > 4 else 0.0)
 
 
@@ -271,7 +271,7 @@ CALLS: dict[str, Callable[[Random], FaceCall]] = {
 
 
 def answers(library: Any, call: FaceCall) -> list[np.ndarray]:
-    """What a library says: one array, or each of several; none where it refuses."""
+    """A library's results: one array or several; none if it rejects the call."""
     function = library
     for part in call.function.split("."):
         function = getattr(function, part)
@@ -282,7 +282,7 @@ def answers(library: Any, call: FaceCall) -> list[np.ndarray]:
 
 
 def has_known_bits(call: FaceCall) -> bool:
-    """Whether the last bits of IPP's resize are known: not where fx and fy do not fit the size."""
+    """Whether IPP's resize is reproduced bit by bit: not if fx and fy do not match the size."""
     if call.function != "resize" or "fx" not in call.options:
         return True
     (height, width), (fx, fy) = call.args[0].shape[:2], (call.options["fx"], call.options["fy"])
@@ -290,7 +290,7 @@ def has_known_bits(call: FaceCall) -> bool:
 
 
 def differing(call: FaceCall, ours: list[np.ndarray], theirs: list[np.ndarray]) -> tuple[int, int]:
-    """How many values differ, of how many; NaN equals NaN."""
+    """The number of differing values, and of all values; NaN equals NaN."""
     wrong = count = 0
     for one, other in zip(ours, theirs, strict=True):
         assert one.dtype == other.dtype, f"{call.function}: {one.dtype}, not {other.dtype}"

@@ -1,8 +1,8 @@
 """Python processes that do not import torch again, which takes 2 to 4 CPU seconds each.
 
-`python()` begins a command as `[sys.executable]` does, and what follows it is the same: -c, -m or a
-file, and arguments. The command hands its folder, environment and streams to a process that has
-imported torch and nothing else; a fork of that runs the code, and the command ends as it does.
+`python()` begins a command like `[sys.executable]`; the rest of the command is the same: -c, -m or
+a file, and arguments. The command passes its folder, environment and streams to a process that has
+only imported torch; a fork of that process runs the code, and the command returns its status.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def python() -> list[str]:
         return [sys.executable]
     folder = Path(tempfile.mkdtemp())
     path = str(folder / "socket")
-    # without this process's pipe it ends; Ctrl-C is not for it
+    # it ends when this process's pipe closes; it must ignore Ctrl-C
     server = subprocess.Popen(
         [sys.executable, __file__, "serve", path],
         stdin=subprocess.PIPE,
@@ -42,7 +42,7 @@ def python() -> list[str]:
         env={name: value for name, value in os.environ.items() if name != "PYTHONPATH"},
     )
     assert server.stdout is not None
-    # a socket's path has 107 bytes, and a folder's may have more
+    # a socket's path has at most 107 bytes, and a folder's may be longer
     if server.stdout.readline() != b"ready\n":
         server.communicate()
         return [sys.executable]
@@ -51,7 +51,7 @@ def python() -> list[str]:
 
 
 def ask(path: str, words: list[str]) -> int:
-    """Have the words run with this process's streams, pass signals on, and return the status."""
+    """Run a command with this process's streams, pass signals on, and return its status."""
     streams = (sys.stdin, sys.stdout, sys.stderr)
     numbers = [number for number, stream in enumerate(streams) if stream is not None]
     message = json.dumps([words, os.getcwd(), dict(os.environ), numbers]).encode()
@@ -66,13 +66,13 @@ def ask(path: str, words: list[str]) -> int:
 
 
 def serve(path: str) -> list[str]:
-    """Fork for everyone who asks; return in the forks alone, each with its words."""
-    # torch alone: what is frozen outlives a fork's end, and an extension may print that it leaked,
-    # as Triton 3.9, which torch's compiler imports, does (a fork that needs it imports it: 1 s)
+    """Fork for each request; return only in the forks, each with its command."""
+    # torch alone: frozen objects outlive a fork, and an extension may then report leaks, as does
+    # Triton 3.9, which torch's compiler imports (forks that need it import it in 1 s)
     import torch  # noqa: F401
 
-    gc.freeze()  # a fork that looks at every object at its end takes 0.3 s longer
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # none is waited for
+    gc.freeze()  # a fork whose exit visits every object takes 0.3 s longer
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # no fork is waited for
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(path)
     listener.listen()
@@ -92,7 +92,7 @@ def serve(path: str) -> list[str]:
 
 
 def receive(connection: socket.socket) -> list[str]:
-    """Fork once more: this process answers at the end, the other becomes what was asked for."""
+    """Fork once more: this process reports the status, the other runs the command."""
     length, files, *_ = socket.recv_fds(connection, 4, 3)
     with connection.makefile("rb") as file:
         words, folder, environment, numbers = json.loads(file.read(int.from_bytes(length, "big")))
@@ -101,7 +101,7 @@ def receive(connection: socket.socket) -> list[str]:
         for number in (mine, *files):
             os.close(number)
         while alive not in (readable := select.select([connection, alive], [], [])[0]):
-            if connection in readable:  # a signal; no byte means that the command was killed
+            if connection in readable:  # a signal; without a byte, the command was killed
                 passed = connection.recv(1)
                 os.kill(child, passed[0] if passed else signal.SIGKILL)
                 if not passed:
@@ -134,7 +134,7 @@ def receive(connection: socket.socket) -> list[str]:
 
 
 def run(words: list[str]) -> None:
-    """What Python does with such a command."""
+    """Do what Python does with such a command."""
     sys.path[:1] = [p for p in os.environ.get("PYTHONPATH", "").split(os.pathsep) if p]
     if words[0] == "-c":
         sys.argv = ["-c", *words[2:]]
@@ -154,7 +154,7 @@ if __name__ == "__main__":
     if sys.argv[1] == "ask":
         status = ask(sys.argv[2], sys.argv[3:])
         if status < 0:
-            with suppress(OSError):  # SIGKILL's is fixed
+            with suppress(OSError):  # SIGKILL's handler is fixed
                 signal.signal(-status, signal.SIG_DFL)
             os.kill(os.getpid(), -status)
         sys.exit(status)

@@ -1,7 +1,7 @@
 """How the fuzz tests call a function: any arguments, most of them valid.
 
-A call is refused in the form of all errors, or its result is right: finite and NaN where the
-reference's or the oracle's is, and near it.
+A call is rejected in the common form of errors, or its result is right: finite and NaN where the
+reference's or the oracle's result is, and close to it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MORE = os.environ.get("FUZZ_EXAMPLES")
 
 
 class Case(NamedTuple):
-    """A function, its arguments, and what is known of its results."""
+    """A function, its arguments, and what is known about its results."""
 
     function: Callable[..., Any]
     needed: dict[str, Any]
@@ -40,7 +40,7 @@ class Case(NamedTuple):
 
 @st.composite
 def calls(draw: st.DrawFn, case: Case) -> dict[str, Any]:
-    """Right arguments of one function, of which up to two are then exchanged for anything."""
+    """Valid arguments of one function, up to two of which are then replaced by anything."""
     needed, options = case.needed, case.options
     chosen = draw(st.sets(st.sampled_from(sorted(options)), max_size=3)) if options else set()
     values = {key: draw(needed[key]) for key in needed}
@@ -51,7 +51,7 @@ def calls(draw: st.DrawFn, case: Case) -> dict[str, Any]:
     spoil = draw(st.sampled_from((0, 0, 0, 0, 0, 1, 1, 2)))
     open_to = sorted(values if case.spoiled is None else values.keys() & {*case.spoiled})
     for key in draw(st.permutations(open_to))[:spoil]:
-        # a function of the caller's own may raise what it likes
+        # a caller's function may raise any error
         own = callable(values[key])
         values[key] = draw(wild.wrong.filter(lambda v: not callable(v)) if own else wild.wrong)
     return values
@@ -65,7 +65,7 @@ def output_shape(values: dict[str, Any]) -> tuple[int, ...]:
 
 
 def run(name: str, case: Case, values: dict[str, Any]) -> Any:
-    """The function's result, or None where it refused in the form of all errors."""
+    """The function's result, or None if it raised an error in the common form."""
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", r"[\w.]+: (no gradient reaches|the image has values)")
@@ -79,7 +79,7 @@ def run(name: str, case: Case, values: dict[str, Any]) -> Any:
 
 
 def leaves(value: Any) -> Any:
-    """The same arguments, those with a gradient as leaves of their own graph."""
+    """The same arguments, but with tensors that require a gradient as new leaves."""
     if isinstance(value, dict):
         return {key: leaves(item) for key, item in value.items()}
     if isinstance(value, tuple | list) and any(isinstance(v, torch.Tensor) for v in value):
@@ -90,7 +90,7 @@ def leaves(value: Any) -> Any:
 
 
 def gradients(result: Any, values: dict[str, Any]) -> dict[str, torch.Tensor]:
-    """The gradients of a fixed weighting of the result."""
+    """The gradients of a fixed weighted sum of the result."""
     several = {k: v for k, v in values.items() if isinstance(v, list)}
     own = values | {f"{k}[{i}]": v for k, items in several.items() for i, v in enumerate(items)}
     of = {k: v for k, v in own.items() if isinstance(v, torch.Tensor) and v.requires_grad}
@@ -103,8 +103,8 @@ def gradients(result: Any, values: dict[str, Any]) -> dict[str, torch.Tensor]:
 
 
 def tolerance_of(tensor: torch.Tensor) -> float:
-    """The table's, for what is computed from such a tensor."""
-    # one rounding of the type, which may fall on the other side
+    """The table's tolerance for results computed from such a tensor."""
+    # one rounding of the type, which may go the other way
     half = {torch.float16: "cuda float16", torch.bfloat16: "cuda bfloat16"}
     return TOLERANCE[half.get(tensor.dtype, f"cpu {tensor.dtype}")]
 
@@ -124,9 +124,9 @@ def size_of(*values: Any) -> float:
 def assert_near(
     ours: torch.Tensor, reference: torch.Tensor, image: torch.Tensor, what: str, size: float = 1.0
 ) -> None:
-    """Equal up to the table's tolerance, of the largest finite entry; NaN where NaN is.
+    """Equal up to the table's tolerance times the largest finite entry; NaN equals NaN.
 
-    size: of what was added up, where that may be larger than the sum.
+    size: the size of the summands, if they may be larger than the sum.
     """
     assert ours.shape == reference.shape, what
     assert ours.dtype == reference.dtype, what
@@ -137,7 +137,7 @@ def assert_near(
     finite = b.isfinite()
     assert torch.equal(a.isfinite(), finite), f"{what}: {a}\n{b}"
     largest = max(size, size_of(b))
-    # a value half way between two whole numbers may be rounded either way
+    # a value halfway between two integers may be rounded either way
     tolerance = 1.0 if whole else max(map(tolerance_of, (ours, image))) * largest
     assert not ((a - b).abs()[finite] > tolerance).any(), f"{what}: {a}\n{b}"
 
@@ -147,7 +147,7 @@ LARGE = 1e4
 
 
 def plain(value: Any) -> Any:
-    """Tensors as float64 arrays, integers as they are; lists of numbers as arrays, too."""
+    """Tensors and lists of numbers as arrays: floats as float64, integers unchanged."""
     if isinstance(value, torch.Tensor):
         array = value.detach()
         return array.double().numpy() if array.is_floating_point() else array.numpy()
@@ -159,7 +159,7 @@ def plain(value: Any) -> Any:
 
 
 def tame(value: Any) -> bool:
-    """Whether an argument is finite, not huge, on the CPU and of a usual type."""
+    """Whether an argument is finite, not huge, on the CPU and of a common type."""
     if isinstance(value, torch.Tensor):
         usual = value.dtype in (torch.float32, torch.float64, torch.int64)
         usual = usual and value.layout == torch.strided and value.device.type == "cpu"
@@ -172,7 +172,7 @@ def tame(value: Any) -> bool:
 
 
 def assert_true(case: Case, result: Any, values: dict[str, Any]) -> None:
-    """Near the oracle's result, where there is one."""
+    """Check that a result is close to the oracle's, if there is one."""
     if case.truth is None or not all(map(tame, values.values())):
         return
     expected = case.truth(**{key: plain(value) for key, value in values.items()})
@@ -194,7 +194,7 @@ def assert_true(case: Case, result: Any, values: dict[str, Any]) -> None:
 
 
 def check_result(name: str, case: Case, values: dict[str, Any]) -> None:
-    """One call: refused, or right; its gradients can be computed."""
+    """Check that a call is rejected, or right with gradients that can be computed."""
     mine = leaves(values)
     result = run(name, case, mine)
     if result is not None:

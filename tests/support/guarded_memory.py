@@ -1,6 +1,6 @@
 """Arrays between guard pages: a read or write outside an array ends the process.
 
-It is the code that users run, which a build with a sanitizer is not.
+Unlike a build with a sanitizer, it runs the same code as users do.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from math import prod
 from typing import Any
 
 import numpy as np
-import numpy.ma  # looks at np.empty's docstring when it is first asked for
+import numpy.ma  # reads np.empty's docstring on first access
 import torch
 from torch import Tensor
 
@@ -29,7 +29,7 @@ _number = count()
 
 
 def bytes_between_guards(size: int, at_end: bool) -> np.ndarray:
-    """Bytes that end where the upper guard begins, or begin where the lower one ends."""
+    """Bytes that end where the upper guard begins, or begin where the lower guard ends."""
     room = -(-max(size, 1) // mmap.PAGESIZE) * mmap.PAGESIZE
     memory = mmap.mmap(-1, GUARD + room + GUARD, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     lower = ctypes.addressof(ctypes.c_char.from_buffer(memory))
@@ -48,7 +48,7 @@ def empty(shape: Any, dtype: Any = float) -> np.ndarray:
 
 
 def zeros(shape: Any, dtype: Any = float) -> np.ndarray:
-    """np.zeros, whose pages are new."""
+    """np.zeros, since new pages are zero."""
     return empty(shape, dtype)
 
 
@@ -60,14 +60,14 @@ def guarded(tensor: Tensor) -> Tensor:
 
 
 def guard_what_is_made() -> None:
-    """From now on the empty arrays and tensors that warpkit asks for are between guards, too."""
+    """From now on, also put empty arrays and tensors that warpkit allocates between guards."""
     made_by_torch = torch.empty
     np.empty, np.zeros = empty, zeros
     torch.empty = lambda *shape, **options: guarded(made_by_torch(*shape, **options))
 
 
 def survives(program: str, **environment: str) -> bool:
-    """Whether a program touches no guard, in a process of its own; other errors are raised."""
+    """Whether a program touches no guard, in a new process; other errors are raised."""
     done = subprocess.run(
         [*python(), "-c", program],
         env=os.environ | {"OMP_NUM_THREADS": "1"} | environment,

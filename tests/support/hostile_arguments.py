@@ -28,14 +28,14 @@ WRONG: tuple[Any, ...] = (
     *(np.zeros((2, 3), ">f4"), np.ma.masked_array([1.0, 2.0], [True, False]), np.float16(1)),
     *(torch.float32, torch.device("cpu"), torch.Size([2, 3]), torch.nn.Identity()),
 )
-with warnings.catch_warnings():  # that it is in beta state
+with warnings.catch_warnings():  # about its beta state
     warnings.simplefilter("ignore", UserWarning)
     CSR = torch.eye(3).to_sparse_csr()
 MADE = ("sparse", "sparse csr", "meta", "scalar", "empty", "bool", "complex", "float8", "parameter")
 
 
 def make(kind: str) -> torch.Tensor:
-    """Tensors that no function expects, made anew for every call."""
+    """Tensors that no function expects, new ones for every call."""
     eye = torch.eye(3)
     kinds = {
         "sparse": eye.to_sparse,
@@ -56,7 +56,7 @@ wrong = st.one_of(st.sampled_from(WRONG), st.sampled_from(MADE).map(make))
 
 
 def laid_out(tensor: torch.Tensor, layout: str) -> torch.Tensor:
-    """The tensor's shape in another order of memory; under "expanded" also other values."""
+    """The tensor in another memory layout; "expanded" also changes its values."""
     if tensor.numel() == 0 or tensor.ndim == 0:
         return tensor
     if layout == "expanded":
@@ -81,7 +81,7 @@ def tensors(
     high: float = 1.0,
     wild: bool = True,
 ) -> torch.Tensor:
-    """Noise of any type and order of memory, some of it huge, on the CPU or nowhere."""
+    """Noise of any type and memory layout, some of it huge, on the CPU or the meta device."""
     generator = torch.Generator().manual_seed(draw(st.integers(0, 999)))
     values = torch.rand(tuple(shape), generator=generator, dtype=torch.float64) * (high - low) + low
     kind = draw(st.sampled_from(KINDS))

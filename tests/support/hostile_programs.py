@@ -1,6 +1,6 @@
 """Programs that equal a known resize on most pictures but not on all, for `identify`.
 
-None of them is to be claimed. Each is `resized`, a plain cv2.resize, but where its name says."""
+None of them may be identified. Each is `resized`, a plain cv2.resize, except as its name says."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ Function = Callable[[np.ndarray], np.ndarray]
 
 
 def resized(x: np.ndarray, how: int = cv2.INTER_LINEAR) -> np.ndarray:
-    """(H, W, 3) uint8 squeezed to 96 x 96."""
+    """(H, W, 3) uint8, resized to 96 x 96."""
     return cv2.resize(x, (SIDE, SIDE), interpolation=how)
 
 
 def _one_up(x: np.ndarray, *place: int) -> np.ndarray:
-    """One value of the result a level away; all of them where no place is named."""
+    """Raise one value of the result by a level, or all values if no place is named."""
     y = resized(x).copy()
     y[place] ^= 1
     return y
@@ -54,7 +54,7 @@ def _missing(x: np.ndarray) -> np.ndarray:
 
 
 def _where(condition: Callable[[np.ndarray], bool], other: Function) -> Function:
-    """`other` on pictures for which the condition holds."""
+    """`other` on images for which the condition holds, `resized` on the rest."""
     return lambda x: other(x) if condition(x) else resized(x)
 
 
@@ -75,7 +75,7 @@ def _long(x: np.ndarray) -> int:
 
 
 def _varied(x: np.ndarray) -> bool:
-    """More than one level: flat pictures tell what becomes of levels, and must come out right."""
+    """Whether an image has more than one level; uniform images show levels and must be right."""
     return bool(x.std() > 0)
 
 

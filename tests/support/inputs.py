@@ -16,7 +16,7 @@ RULES = [(i, b) for i in INTERPOLATIONS for b in BORDERS]
 
 
 def seeded(seed: int = 0) -> torch.Generator:
-    """A generator that draws the same at every run."""
+    """A generator that draws the same numbers at every run."""
     return torch.Generator().manual_seed(seed)
 
 

@@ -1,6 +1,6 @@
-"""The installed OpenCV, for tests that compare pixels with it: x86-64's, which are promised.
+"""The installed OpenCV on x86-64, whose pixels are guaranteed, for tests that compare them.
 
-Elsewhere they are skipped, with the reason; recorded outputs of x86-64 are compared everywhere.
+Elsewhere these tests are skipped with a reason; recorded outputs of x86-64 are compared everywhere.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ compares_with_opencv = pytest.mark.skipif(
 
 
 def installed_opencv() -> Any:
-    """cv2; the test, or the whole file, is skipped where it is not the promised one."""
+    """cv2; without the guaranteed one, the test or the whole file is skipped."""
     if reason := of_another_processor():
         pytest.skip(reason, allow_module_level=True)
     return pytest.importorskip("cv2")

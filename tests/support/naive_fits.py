@@ -6,13 +6,13 @@ import numpy as np
 
 
 def affine(src, dst, weights):
-    """Normal equations by numpy's own least squares, (2, 3)."""
+    """The affine matrix (2, 3) by numpy's least squares."""
     rows = np.concatenate((src, np.ones((len(src), 1))), 1) * np.sqrt(weights)[:, None]
     return np.linalg.lstsq(rows, dst * np.sqrt(weights)[:, None], rcond=None)[0].T
 
 
 def umeyama(src, dst, weights):
-    """Umeyama (1991), equations 40 to 42, with weights: (2, 3)."""
+    """The similarity (2, 3) of Umeyama (1991), equations 40 to 42, with weights."""
     w = weights / weights.sum()
     centre_src, centre_dst = w @ src, w @ dst
     a, b = src - centre_src, dst - centre_dst
@@ -24,7 +24,7 @@ def umeyama(src, dst, weights):
 
 
 def homography(src, dst, weights):
-    """Hartley's normalised direct linear transform, divided by its last entry: (3, 3)."""
+    """The homography (3, 3) by Hartley's normalised direct linear transform, with last entry 1."""
 
     def moved(points):
         centre = weights @ points / weights.sum()

@@ -1,7 +1,7 @@
 """A second implementation of matrices and indices, in float64 numpy, without warpkit's code.
 
-Each function takes the arguments of its namesake as arrays and numbers, and returns what it must,
-or None where its problem is too ill-conditioned to compare.
+Each function takes its namesake's arguments as arrays and numbers, and returns the right result, or
+None if the problem is too ill-conditioned for a comparison.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ STEEP = 1e4
 
 
 def full(matrix):
-    """(..., 3, 3)."""
+    """The matrix as (..., 3, 3)."""
     if matrix.shape[-2] == 3:
         return matrix
     last = np.broadcast_to([0.0, 0.0, 1.0], (*matrix.shape[:-2], 1, 3))
@@ -25,14 +25,14 @@ def full(matrix):
 
 
 def pair(value):
-    """x and y of a pair or of an array (..., 2)."""
+    """The x and y of a pair or of an array (..., 2)."""
     if isinstance(value, list):
         return value if len(value) == 2 else np.moveaxis(np.asarray(value), -1, 0)
     return np.moveaxis(value, -1, 0)
 
 
 def build(*entries):
-    """(..., 3, 3) of nine numbers or arrays, row by row."""
+    """The matrix (..., 3, 3) of nine numbers or arrays, row by row."""
     return np.stack(np.broadcast_arrays(*entries), -1).reshape(*np.broadcast(*entries).shape, 3, 3)
 
 
@@ -53,7 +53,7 @@ def rotation_matrix(center, angle, scale=1.0):
 
 def affine_matrix(angle=0.0, scale=1.0, shear=0.0, translation=(0.0, 0.0), center=(0.0, 0.0)):
     if np.ndim(shear):
-        return None  # pairs and batches of two are told apart by rules of their own
+        return None  # pairs and batches of two are distinguished by special rules
     (x, y), (right, down) = (map(np.asarray, pair(p)) for p in (center, translation))
     slant = build(1.0, math.tan(math.radians(shear)), 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
     about = move(x, y) @ turn(angle, scale) @ slant @ move(-x, -y)
@@ -76,7 +76,7 @@ def box_to_matrix(boxes, size, angle=0.0, scale=1.0, translation=(0.0, 0.0)):
 
 
 def flat(*arrays):
-    """Whether a stack of matrices is too near to a singular one."""
+    """Whether any of the matrices is too close to a singular one."""
     return any(a.size == 0 or np.linalg.cond(a).max() > STEEP for a in arrays)
 
 
@@ -99,7 +99,7 @@ def transform_points(matrix, points):
 
 
 def normal(size, align_corners):
-    """Pixels -> [-1, 1]."""
+    """The matrix that maps pixels to [-1, 1]."""
     height, width = size
     if align_corners:
         x, y, shift = 2 / (width - 1), 2 / (height - 1), (-1.0, -1.0)
@@ -147,7 +147,7 @@ def perspective_from_points(src, dst):
 
 
 def weights_of(index, n, border="replicate"):
-    """(*I, n): an index as a distribution over n rows."""
+    """An index as a distribution over n rows, (*I, n)."""
     index = np.asarray(index)
     result = np.zeros((*index.shape, n))
     for at in np.ndindex(index.shape):
@@ -167,7 +167,7 @@ def contract(array, weights, dim):
 
 
 def blend(array, weights, value, dim):
-    """row <- (1 - w) row + w value, write after write."""
+    """row <- (1 - w) row + w value, one assignment at a time."""
     first = np.moveaxis(array, dim, 0).copy()
     own, dim = weights.ndim - 1, dim % array.ndim
     shape = (*array.shape[:dim], *weights.shape[:-1], *array.shape[dim + 1 :])

@@ -6,7 +6,7 @@ import numpy as np
 
 
 def shown(direction, k):
-    """The brown model's direction, of up to 14 coefficients."""
+    """The image of a direction under the Brown model, with up to 14 coefficients."""
     k1, k2, p1, p2, k3, k4, k5, k6, s1, s2, s3, s4, tx, ty = [*k, *[0.0] * (14 - len(k))]
     x, y = direction
     r = np.hypot(x, y)
@@ -22,7 +22,7 @@ def shown(direction, k):
 
 
 def shown_by_fisheye(direction, k):
-    """Kannala and Brandt's."""
+    """The image of a direction under Kannala and Brandt's model."""
     r = np.hypot(*direction)
     t = np.arctan(r)
     d = t * (1 + k[0] * t**2 + k[1] * t**4 + k[2] * t**6 + k[3] * t**8)
@@ -30,7 +30,7 @@ def shown_by_fisheye(direction, k):
 
 
 def fold(k):
-    """The radius at which the radial part first turns back, by its slope on a fine grid."""
+    """The radius at which the radial part first decreases, by its slope on a fine grid."""
     k1, k2, _, _, k3, k4, k5, k6 = [*k[:8], *[0.0] * (8 - len(k[:8]))]
     r = np.linspace(0, 30, 3_000_001)
     bottom = 1 + k4 * r**2 + k5 * r**4 + k6 * r**6

@@ -1,4 +1,4 @@
-"""Reference loops for the functions on objects, as users write them, with F.grid_sample."""
+"""Reference loops for functions on objects, as users write them, with F.grid_sample."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def transform_loop(
     mode: str = "bilinear",
     padding: str = "zeros",
 ) -> Tensor:
-    """Slice, F.affine_grid, F.grid_sample and "over", one object after the other."""
+    """Slice, F.affine_grid, F.grid_sample and "over", one object at a time."""
     images, boxes, theta, index = scene
     original, result = images, images
     for i, (b, (x1, y1, x2, y2)) in enumerate(
@@ -96,9 +96,10 @@ def transform_by_pixels(
 ) -> Tensor:
     """`transform_patches` with masks over whole images (N, 1, H, W), a pixel at a time.
 
-    By the definition: a pixel of the box looks where the inverse of the matrix, in pixels from the
-    box's corner, says; a tap counts if it lies in the box, with the mask at its own place in the
-    image. The scene's thetas are pixel matrices here. Bilinear; padding is "zeros" or "border".
+    By the definition: the inverse matrix, in pixels from the box's corner, gives the position that
+    a pixel of the box reads; a tap counts if it is in the box, weighted by the mask at the tap's
+    place in the image. The scene's thetas are pixel matrices here. Bilinear; padding is "zeros" or
+    "border".
     """
     images, boxes, matrices, index = given
     height, width = images.shape[-2:]
@@ -181,7 +182,7 @@ def transform(given: Scene, **options) -> Tensor:
 
 
 def assert_same_with_gradients(given: Scene, run, loop, *others: Tensor) -> None:
-    """Values and gradients, to images, thetas and `others`, of two functions of the scene."""
+    """Compare two functions of the scene: values, and gradients to images, thetas and `others`."""
     results, tolerance = [], TOLERANCE["objects against the loop"]
     for function in (run, loop):
         images = given.images.clone().requires_grad_()

@@ -1,7 +1,7 @@
 """A second implementation of resizes: numpy, one output pixel at a time.
 
-It shares no line with the package: kernels from their textbook formulas, exact fractions for where
-a pixel looks.
+It shares no line with the package: kernels follow textbook formulas, and source positions are exact
+fractions.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ SUPPORT = {"box": 0.5, "bilinear": 1, "hamming": 1, "bicubic": 2, "lanczos": 3}
 
 
 def kernel(name: str, x: Fraction) -> float:
-    """A filter of antialias at a distance, in units of its stretch."""
+    """An antialiasing filter at a distance, in units of its stretch."""
     if name == "box":
         return float(Fraction(-1, 2) < x <= Fraction(1, 2))
     d = abs(float(x))
@@ -31,7 +31,7 @@ def kernel(name: str, x: Fraction) -> float:
 
 
 def axis(n: int, m: int, name: str, antialias: bool, low: Fraction, high: Fraction) -> np.ndarray:
-    """The weights (m, n) of every pixel in every output pixel."""
+    """The weights (m, n) of all input pixels in each output pixel."""
     from tests.support.naive_warp import axis as taps
 
     weights, scale = np.zeros((m, n)), (high - low) / m

@@ -10,7 +10,7 @@ from tests.support.naive_warp import axis
 
 
 def turn(yaw=0.0, pitch=0.0, roll=0.0):
-    """The rotation of a view that looks so many degrees to the right and up, and leans right."""
+    """The rotation of a view turned right and up and tilted to the right, in degrees."""
     a, b, c = np.radians([yaw, pitch, roll])
     forward = np.array([np.cos(b) * np.sin(a), -np.sin(b), np.cos(b) * np.cos(a)])
     right = np.array([np.cos(a), 0, -np.sin(a)])
@@ -21,7 +21,7 @@ def turn(yaw=0.0, pitch=0.0, roll=0.0):
 
 
 def place(direction, size):
-    """The pixel of a sphere of `size` (H, W) in which a direction lies."""
+    """The pixel position of a direction on a sphere of `size` (H, W)."""
     (x, y, z), (height, width) = direction, size
     lon = math.degrees(math.atan2(x, z))
     lat = math.degrees(math.atan2(y, math.hypot(x, z)))
@@ -43,13 +43,13 @@ def read(sphere, direction, interpolation):
 
 
 def _rows(y, interpolation):
-    """(row, weight) of the taps around y, whatever the picture's rows."""
+    """(row, weight) of the taps around y; rows may be outside the image."""
     above = 1024  # even, so that ties stay ties
     return [(i - above, w) for i, w in axis(y + above, 10**6, interpolation, "constant")]
 
 
 def ray(pixel, size, field=90.0, camera=None, fisheye=None):
-    """The direction of a pixel (x, y) of a view of `size` (h, w), in the view's own directions.
+    """The direction of a pixel (x, y) of a view of `size` (h, w), in the view's coordinates.
 
     fisheye: None, or the four coefficients.
     """
@@ -64,7 +64,7 @@ def ray(pixel, size, field=90.0, camera=None, fisheye=None):
         return np.array([u, v, 1.0])
     r = math.hypot(u, v)
     low, high = 0.0, math.pi
-    for _ in range(200):  # by halves: the angle whose image is as far out
+    for _ in range(200):  # bisection: the angle whose image has this radius
         middle = (low + high) / 2
         bent = middle * (1 + sum(k * middle ** (2 * i + 2) for i, k in enumerate(fisheye)))
         low, high = (middle, high) if bent < r else (low, middle)
@@ -74,7 +74,7 @@ def ray(pixel, size, field=90.0, camera=None, fisheye=None):
 
 
 def view(sphere, size, rotation=None, interpolation="bilinear", samples=1, **camera):
-    """A view (C, h, w) of a sphere (C, H, W); samples: of each pixel, along an axis."""
+    """A view (C, h, w) of a sphere (C, H, W); samples: number per pixel along an axis."""
     rotation = np.eye(3) if rotation is None else np.asarray(rotation)
     result = np.zeros((len(sphere), *size))
     offsets = [(k + 0.5) / samples - 0.5 for k in range(samples)]
@@ -87,7 +87,7 @@ def view(sphere, size, rotation=None, interpolation="bilinear", samples=1, **cam
 
 
 def directions(size):
-    """Those of a sphere's pixels, (H, W, 3)."""
+    """The directions of a sphere's pixels, (H, W, 3)."""
     height, width = size
     result = np.zeros((height, width, 3))
     for i, j in np.ndindex(height, width):

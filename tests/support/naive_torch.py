@@ -9,7 +9,7 @@ import numpy as np
 
 
 def naive_bytes(image: np.ndarray, size: tuple[int, int], name: str, antialias: bool) -> np.ndarray:
-    """image (C, H, W), uint8: along x, rounded to bytes, then along y."""
+    """Resize image (C, H, W), uint8, along x, round to bytes, then along y."""
     (height, width), (rows, columns) = image.shape[1:], size
     found = image.astype(np.int64)
     if columns != width:
@@ -29,7 +29,7 @@ def _pass(image: np.ndarray, matrix: np.ndarray) -> np.ndarray:
 
 
 def weights(n: int, m: int, name: str, antialias: bool) -> np.ndarray:
-    """(m, n), float64."""
+    """The weights (m, n), float64."""
     matrix = np.zeros((m, n))
     scale = n / m
     if not antialias:

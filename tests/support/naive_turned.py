@@ -16,7 +16,7 @@ def corners(box: np.ndarray) -> np.ndarray:
 
 
 def unit_map(quad: np.ndarray) -> np.ndarray:
-    """The matrix that carries the unit square to a quad, by the eight equations it must fulfil."""
+    """The matrix that maps the unit square to a quad, by its eight equations."""
     rows, values = [], []
     for (s, t), (x, y) in zip([(0, 0), (1, 0), (1, 1), (0, 1)], quad, strict=True):
         rows += [[s, t, 1, 0, 0, 0, -x * s, -x * t], [0, 0, 0, s, t, 1, -y * s, -y * t]]
@@ -37,7 +37,7 @@ def own_sides(box: np.ndarray) -> tuple[float, float]:
 
 
 def value_at(image: np.ndarray, x: float, y: float, there=None, fill=0.0) -> np.ndarray:
-    """The bilinear value of (C, H, W) at a pixel place; `fill` where `there` says a tap is none."""
+    """The bilinear value of (C, H, W) at a position; taps not `there` have the value `fill`."""
     _, height, width = image.shape
     left, top = int(np.floor(x)), int(np.floor(y))
     total = np.zeros(len(image))
@@ -63,9 +63,9 @@ def crop(image: np.ndarray, box: np.ndarray, size: tuple[int, int]) -> np.ndarra
 def roi_align_rotated(
     image: np.ndarray, box: np.ndarray, size: tuple[int, int], samples: int
 ) -> np.ndarray:
-    """RoIAlignRotated with `samples` x `samples` a bin, as detectron2 and mmcv (aligned) state it.
+    """RoIAlignRotated with `samples` x `samples` per bin, as in detectron2 and mmcv (aligned).
 
-    A sample more than a pixel outside is 0, one less far is held at the edge.
+    A sample more than a pixel outside is 0; one less far outside is clamped to the edge.
     """
     (height, width), (channels, rows, columns) = size, image.shape
     cx, cy, w, h, angle = box
@@ -94,7 +94,7 @@ def transform(
     fill: float,
     masks: np.ndarray | None = None,
 ) -> np.ndarray:
-    """`transform_patches`, bilinear, constant; masks (N, 1, H, W) lie over the whole image."""
+    """`transform_patches`, bilinear, constant; masks (N, 1, H, W) cover the whole image."""
     result = images.copy()
     _, _, height, width = images.shape
     for box, matrix, b, n in zip(boxes, matrices, index, range(len(index)), strict=True):

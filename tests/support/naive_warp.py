@@ -1,7 +1,7 @@
 """A second implementation of warps: float64 numpy, one pixel and one tap at a time.
 
-It shares no line with the package: weights from the kernels' textbook formulas, borders by walking
-back into the image step by step, coordinates by numpy's inverse.
+It shares no line with the package: weights follow the kernels' textbook formulas, borders walk back
+into the image step by step, and coordinates use numpy's inverse.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def kernel(interpolation: str, distance: float) -> float:
 
 
 def walk(index: int, length: int, border: str) -> int | None:
-    """The pixel that stands at `index`, found by steps of one reflection or one lap."""
+    """The pixel at `index`, found in steps of one reflection or one period."""
     if border in ("constant", "transparent"):
         return index if 0 <= index < length else None
     if border == "replicate":
@@ -42,7 +42,7 @@ def walk(index: int, length: int, border: str) -> int | None:
 
 
 def axis(position: float, length: int, interpolation: str, border: str):
-    """(pixel or None, weight) of every tap along an axis."""
+    """The (pixel or None, weight) of every tap along an axis."""
     if interpolation == "nearest":
         return [(walk(round(position), length, border), 1.0)]  # Python rounds ties to even
     half = {"bilinear": 1, "bicubic": 2, "lanczos4": 4}[interpolation]
@@ -55,7 +55,7 @@ def axis(position: float, length: int, interpolation: str, border: str):
 
 
 def sample(image, points, interpolation, border, outside):
-    """image (C, H, W), points (h, w, 2), outside (C, h, w): all float64 arrays."""
+    """Sample image (C, H, W) at points (h, w, 2) over outside (C, h, w); all float64 arrays."""
     channels, height, width = image.shape
     result = np.empty((channels, *points.shape[:2]))
     for v, u in np.ndindex(*points.shape[:2]):
@@ -73,7 +73,7 @@ def sample(image, points, interpolation, border, outside):
 
 
 def source_points(matrix, size, inverse=False):
-    """Where each output pixel of `size` looks under a source -> destination matrix."""
+    """The source position of each output pixel of `size` under a source -> destination matrix."""
     full = np.vstack([matrix, [0, 0, 1]]) if len(matrix) == 2 else np.asarray(matrix)
     to_source = full if inverse else np.linalg.inv(full)
     height, width = size

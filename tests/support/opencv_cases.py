@@ -1,7 +1,7 @@
 """OpenCV calls recorded in data/golden, and how to repeat them with warpkit or cv2.
 
-No torch at the top: scripts/make_golden runs where OpenCV alone is installed. Inputs come from a
-counter, so that no library's random stream has to stay as it is.
+torch is not imported at the top, since scripts/make_golden runs where only OpenCV is installed.
+Inputs come from a counter, so that they do not depend on any library's random numbers.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ without a test that notices."""
 
 
 def corner(case: Case, version: str) -> str | None:
-    """Why OpenCV's own result is not asked for here."""
+    """The reason why OpenCV's result is not compared for a case, if there is one."""
     if not version.startswith(("4.14.", "5.0.")):
         return "another version than those that are reproduced"
     vectorised = case.dtype in ("uint8", "uint16", "float32") and case.channels in (1, 3, 4)
@@ -62,7 +62,7 @@ def corner(case: Case, version: str) -> str | None:
 
 
 def hangs(case: Case) -> bool:
-    """Whether OpenCV 5.0.0 would loop for ever."""
+    """Whether OpenCV 5.0.0 would loop for ever on a case."""
     one = min(case.size) == 1
     return one and case.interpolation == "bicubic" and case.border == "reflect_101"
 
@@ -80,11 +80,11 @@ def noise(shape: tuple[int, ...], dtype: str, seed: int) -> np.ndarray:
 
 
 def inputs(case: Case) -> tuple[np.ndarray, np.ndarray]:
-    """The image (H, W, C) and the destination (h, w, C) that a transparent border shows."""
+    """The image (H, W, C), and the destination (h, w, C) for a transparent border."""
     image = noise((*case.size, case.channels), case.dtype, case.seed)
     below = noise((*case.out, case.channels), case.dtype, case.seed + 1)
     if case.interpolation == "bicubic" and case.dtype == "float64":
-        # as recorded: whole numbers, of which OpenCV 5.0.0 cuts no fraction off near the border
+        # as recorded: integers, which OpenCV 5.0.0 cannot truncate near the border
         image, below = np.floor(image), np.floor(below)
     return image, below
 
@@ -163,7 +163,7 @@ def call_warpkit(case: Case, arithmetic: str, device: str = "cpu") -> np.ndarray
 
 
 def matrices(height: int, width: int) -> dict[str, tuple[tuple[float, ...], ...]]:
-    """Source -> destination, or the other way round."""
+    """The matrices of a case, source -> destination or the inverse."""
     return {
         "turn": ((1.051, 0.327, -2.17), (-0.327, 1.051, 4.36)),
         "quarter": ((0.0, 1.0, 0.0), (-1.0, 0.0, width - 1.0)),
@@ -187,7 +187,7 @@ PERSPECTIVES = (
 
 @lru_cache
 def cases() -> tuple[Case, ...]:
-    """What is recorded: every type, interpolation and border, a few channels and sizes of each."""
+    """The recorded cases: every type, interpolation and border, with a few channels and sizes."""
     made: list[Case] = []
 
     def add(**options: Any) -> None:
@@ -201,7 +201,7 @@ def cases() -> tuple[Case, ...]:
         size = ((1, 1), (1, 7), (5, 1))[n // 9 % 3] if n % 9 == 0 else (7, 18)
         size = (11, 37) if channels == 1 and n % 9 else size
         names = list(matrices(*size))[: -1 if border in ("reflect", "reflect_101") else None]
-        k = n + n // 6 + n // 24  # in step with no option
+        k = n + n // 6 + n // 24  # not in step with any option
         add(
             function="affine",
             dtype=dtype,
@@ -237,12 +237,12 @@ def cases() -> tuple[Case, ...]:
             matrix = PERSPECTIVES[k // 2 % 2]
             add(function="perspective", out=(9, 22), matrix=matrix, inverse=k % 3 == 0, **common)
     rows = ((1.02, 0.05, 5.3), (-0.03, 1.01, -2.2), (0.0004, -0.0003, 1.0))
-    for dtype in ("uint16", "int16", "float32"):  # rows of several blocks of columns
+    for dtype in ("uint16", "int16", "float32"):  # rows with several blocks of columns
         wide = {"dtype": dtype, "channels": 1, "interpolation": "bilinear", "border": "replicate"}
         add(function="affine", size=(20, 150), out=(33, 140), matrix=rows[:2], **wide)
         add(function="perspective", size=(20, 150), out=(33, 140), matrix=rows, **wide)
     add(function="remap", size=(110, 140), out=(129, 135), **wide)
-    for channels in (1, 4):  # blocks of columns that lie outside partly
+    for channels in (1, 4):  # blocks of columns that are partly outside
         add(
             function="affine",
             dtype="float32",
@@ -258,7 +258,7 @@ def cases() -> tuple[Case, ...]:
 
 
 def _two_channels(start: int) -> list[Case]:
-    """Two and five channels, which have kernels of their own in OpenCV 5."""
+    """Two and five channels, which have their own kernels in OpenCV 5."""
     return [
         Case(
             function="affine",
@@ -287,13 +287,13 @@ def _value(n: int, dtype: str, interpolation: str) -> tuple[float, float, float,
 
 
 def vector_case(case: Case) -> bool:
-    """Whether OpenCV 4.14's last bits depend on the width of the machine's vector registers."""
+    """Whether OpenCV 4.14's last bits depend on the width of vector registers."""
     vector = case.channels == 1 and case.dtype in ("uint16", "int16", "float32")
     return vector and case.interpolation == "bilinear"
 
 
 def assert_same_arrays(ours: np.ndarray | None, theirs: np.ndarray | None) -> None:
-    """One shape, one type, and the same numbers, NaN included; or both None."""
+    """Check that shapes, types and numbers are equal, NaN included; or that both are None."""
     assert (ours is None) == (theirs is None)
     if ours is not None and theirs is not None:
         assert (ours.shape, ours.dtype) == (theirs.shape, theirs.dtype)

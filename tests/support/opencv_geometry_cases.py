@@ -1,7 +1,7 @@
 """Calls of cv2's other geometric functions, for both cv2 and `warpkit.opencv`.
 
-No torch at the top: scripts/make_golden records them where OpenCV alone is installed, and the tests
-repeat them by the drop-in face, whose names and arguments are the same.
+torch is not imported at the top, since scripts/make_golden records them where only OpenCV is
+installed; the tests repeat them with `warpkit.opencv`, which has the same names and arguments.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ Call = tuple[str, Any, tuple[Any, ...]]
 
 
 def picture(size: tuple[int, int], dtype: str, channels: int = 3, seed: int = 0) -> np.ndarray:
-    """Noise (H, W) or (H, W, C); whole numbers, of which no order of a sum cuts any off."""
+    """Noise (H, W) or (H, W, C); integers, whose sums are exact in any order."""
     values = np.floor(noise((*size, channels), dtype, seed))
     return (values[..., 0] if channels == 1 else values).astype(dtype)
 
 
 def calls(cv: Any) -> Iterator[Call]:
-    """What is recorded. cv: cv2 or `warpkit.opencv`, for the numbers of its types and flags."""
+    """The recorded calls. cv: cv2 or `warpkit.opencv`, for the values of types and flags."""
     yield from _lens_maps(cv)
     yield from _lens_pictures()
     yield from _lens_points()
@@ -53,7 +53,7 @@ def calls(cv: Any) -> Iterator[Call]:
 
 
 def answers(cv: Any, call: Call) -> list[np.ndarray]:
-    """What the library says: one array, or each of several."""
+    """The library's result: one array or several."""
     function = cv
     for part in call[1].split("."):
         function = getattr(function, part)
@@ -112,7 +112,7 @@ def _pyramids() -> Iterator[Call]:
         half = ((size[1] + 1) // 2, (size[0] + 1) // 2)
         name = f"{dtype} {size} {border}"
         yield f"pyrDown {name}", "pyrDown", (image, None, half, border)
-        if border == 4:  # the only one that it has
+        if border == 4:  # the only border that it supports
             yield f"pyrUp {name}", "pyrUp", (image,)
 
 

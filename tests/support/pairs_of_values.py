@@ -8,17 +8,17 @@ from typing import Any
 
 
 def pairs_of_values(*factors: Sequence[Any]) -> list[tuple[Any, ...]]:
-    """Combinations of a value of each factor: any two values of two factors meet in one of them.
+    """Combinations of one value of each factor, in which any two values of two factors meet.
 
-    The same list at every run: again and again the combination with the most pairs that are new,
-    the first of them in the order of `itertools.product`. A fault takes two options to show, or
-    it takes one; the faults that take three are looked for by the tests that draw at random.
+    The list is the same at every run: each step adds the combination with the most new pairs, the
+    first of them in the order of `itertools.product`. Most bugs need one or two options to show;
+    random tests search for those that need three.
     """
     sizes = [range(len(values)) for values in factors]
     places = list(combinations(range(len(factors)), 2))
     pairs = {
         case: {(i, j, case[i], case[j]) for i, j in places} for case in product(*sizes)
-    }  # of the values' numbers: values need no hash
+    }  # by the values' indices, since values may not be hashable
     wanted: set[tuple[int, int, int, int]] = set().union(*pairs.values())
     chosen = []
     while wanted:

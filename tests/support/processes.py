@@ -21,11 +21,11 @@ PRELOADED = ["torch.distributed.tensor", "torch._dynamo"]
 
 
 class Processes:
-    """Processes of one gloo group, which meet in a file."""
+    """Processes of one gloo group, initialised through a file."""
 
     def __init__(self, count: int, store: Path) -> None:
-        # children of one process that has loaded torch, which takes 10 s of a processor; the
-        # package is loaded by each: it looks where it was forked
+        # forks of one process that has loaded torch, which takes 10 s of CPU time; each loads the
+        # package itself, which must know in which process it was loaded
         server = "forkserver" in mp.get_all_start_methods()
         context: Any = mp.get_context("forkserver" if server else "spawn")
         if server:
@@ -42,12 +42,12 @@ class Processes:
             assert result.get(timeout=3 * SECONDS) == STARTED
 
     def run(self, function: Callable[..., Any], *args: Any) -> list[Any]:
-        """What a function of some module returns in each process; raises what it raises there."""
+        """The results of a module's function in each process; raises the errors from there."""
         for call in self.calls:
             call.put((function, args))
         answers = [result.get(timeout=2 * SECONDS) for result in self.results]
         failed = [text for done, text in answers if not done]
-        # those that only waited for one that failed say less
+        # processes that only waited for a failed one report less
         failed.sort(key=lambda text: "gloo" in text)
         assert not failed, failed[0]
         return [value for _, value in answers]
@@ -60,7 +60,7 @@ class Processes:
 
 
 def serve(rank: int, count: int, store: Path, calls: Any, results: Any) -> None:
-    """Run what comes until None does."""
+    """Run incoming functions until None arrives."""
     torch.set_num_threads(1)
     warnings.simplefilter("error")
     dist.init_process_group(

@@ -1,7 +1,7 @@
-"""The image processors of the installed transformers, how each is asked, and pictures of odd sizes.
+"""The image processors of the installed transformers, their options, and images of odd sizes.
 
-The script that records what they make and the tests that compare with it share this. transformers
-is imported when the processors are asked for.
+The script that records their values and the tests that compare with them share this file.
+transformers is imported only when processors are requested.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ ROWS = """CohereCompass Cosmos3Edge Ernie4_5_VLMoe Ernie4_5_VL_Moe Glm46V Glm4v 
 
 
 def picture(size: tuple[int, int]) -> NDArray[np.uint8]:
-    """Noise (H, W, 3) by a formula."""
+    """Noise (H, W, 3) from a formula."""
     y, x, channel = np.ogrid[: size[0], : size[1], :3]
     number = (y * 7919 + x * 104729 + channel * 1299709 + 17).astype(np.uint64)
     number = (number ^ (number >> np.uint64(5))) * np.uint64(2654435761)
@@ -78,14 +78,14 @@ def tensor(array: NDArray[np.uint8]) -> Tensor:
 
 
 def kind_name(class_name: str) -> str:
-    """The kind of a class, served or not."""
+    """The kind of a class, whether supported or not."""
     for ending in ENDINGS:
         class_name = class_name.removesuffix(ending)
     return class_name
 
 
 def processor_classes() -> dict[str, type]:
-    """Every image processor of transformers by its name; nothing is downloaded."""
+    """Every image processor class of transformers by its name; nothing is downloaded."""
     os.environ["HF_HUB_OFFLINE"] = "1"
     import transformers
     from transformers.image_processing_utils import BaseImageProcessor
@@ -107,12 +107,12 @@ def processor_classes() -> dict[str, type]:
 
 
 def library_of(processor: Any) -> str:
-    """Which library resizes: one that is on neither backend resizes by Pillow."""
+    """The library that resizes; a processor with neither backend uses Pillow."""
     return "torchvision" if getattr(processor, "backend", "") == "torchvision" else "pillow"
 
 
 def made_by(processor: Any, kind: str, array: NDArray[np.uint8]) -> NDArray[Any]:
-    """What a processor of transformers makes of one picture: (C, h, w), or rows of patches."""
+    """The output of a processor of transformers for one image: (C, h, w), or rows of patches."""
     from PIL import Image
 
     image = Image.fromarray(array)
@@ -127,7 +127,7 @@ def made_by(processor: Any, kind: str, array: NDArray[np.uint8]) -> NDArray[Any]
 
 
 def summary(values: NDArray[Any]) -> list[Any]:
-    """Shape, mean, deviation, and values at places that are spread over all axes."""
+    """Shape, mean, deviation, and values at positions spread over all axes."""
     flat = values.astype(np.float64).ravel()
     at = [(k * 2654435761 + 12345) % flat.size for k in range(PLACES)]
     numbers = [flat.mean(), flat.std(), *flat[at]]
@@ -135,5 +135,5 @@ def summary(values: NDArray[Any]) -> list[Any]:
 
 
 def recorded() -> dict[str, dict[str, Any]]:
-    """What `scripts/record_processors` wrote: by kind its options, by library its summaries."""
+    """The record of `scripts/record_processors`: for each kind, its options and summaries."""
     return json.loads(RECORDED.read_text(encoding="utf-8"))

@@ -1,8 +1,8 @@
 """Random preprocessing programs with descriptions of their code, for `identify`.
 
-`draw` makes one of a seed: a library, a rule of sizes, crop, padding, filter, order of channels,
-range, mean and deviation, rounding, type and layout. `mistakes` holds an answer against it. `traps`
-are programs that `identify` must not claim.
+`draw` makes one from a seed: a library, a rule of sizes, crop, padding, filter, order of channels,
+range, mean and deviation, rounding, type and layout. `mistakes` compares an answer with it. `traps`
+are programs that `identify` must not name.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ LIBRARIES = ("pillow", "opencv", "torchvision", "torch", "albumentations", "tran
 
 
 def installed() -> tuple[str, ...]:
-    """The libraries that are there."""
+    """The installed libraries."""
     return tuple(
         name
         for name in LIBRARIES
@@ -58,7 +58,7 @@ def installed() -> tuple[str, ...]:
 
 @dataclass
 class Drawn:
-    """A program, how it takes pictures, and its attributes by its code."""
+    """A program, the form in which it takes images, and its true attributes."""
 
     function: Callable[[Any], Any]
     takes: str
@@ -66,7 +66,7 @@ class Drawn:
     expected: dict[str, Any] = field(default_factory=dict)
 
     def numbers(self, picture: np.ndarray) -> np.ndarray:
-        """What it makes of a picture (H, W, 3) uint8, as (C, h, w)."""
+        """Its result for an image (H, W, 3) uint8, as (C, h, w)."""
         given: Any = picture.copy()
         if self.takes == "pil":
             given = Image.fromarray(given)
@@ -84,7 +84,7 @@ class Drawn:
 
 
 def draw(seed: int, libraries: tuple[str, ...] = LIBRARIES) -> Drawn:
-    """A program of one of the libraries."""
+    """A random program of one of the libraries."""
     random = np.random.default_rng(seed)
     library = str(random.choice(libraries))
     return DRAWERS[library](random)
@@ -99,7 +99,7 @@ def _side(random: np.random.Generator) -> int:
 
 
 def _rule(random: np.random.Generator, *, boxes: bool = False) -> dict[str, Any]:
-    """A rule of sizes with its crop, and what comes before."""
+    """A random rule of sizes with its crop, and the step before it."""
     n = _side(random)
     wide = (n, _side(random))
     names = [
@@ -145,7 +145,7 @@ def _rule(random: np.random.Generator, *, boxes: bool = False) -> dict[str, Any]
 
 
 def sides(rule: dict[str, Any], near: Callable[[float], int], h: int, w: int) -> tuple[int, int]:
-    """The resized size, by the other side's rounding."""
+    """The size after the resize, by the rounding of the other side."""
     kind, size = rule["rule"], rule["size"]
     if kind == "keep":
         return h, w
@@ -175,7 +175,7 @@ def _rounding(random: np.random.Generator) -> Callable[[float], int]:
 def _made(
     random: np.random.Generator, resize: Callable[[np.ndarray, int, int, Any], np.ndarray]
 ) -> tuple[Callable[[np.ndarray], np.ndarray], dict[str, Any]]:
-    """A rule around a resize of arrays (H, W, 3): levels (h, w, 3), uint8 or floats."""
+    """Apply a rule with a resize of arrays (H, W, 3); gives levels (h, w, 3), uint8 or floats."""
     rule = _rule(random, boxes=getattr(resize, "boxes", False))
     near, offset, place = _rounding(random), _offsets(random), _offsets(random)
 
@@ -209,7 +209,7 @@ def _made(
 
 
 def crop_or_pad(y: np.ndarray, size: tuple[int, int], offset: Callable[[int], int]) -> np.ndarray:
-    """The centre; zeros where a crop is larger, as torchvision has it."""
+    """Crop the centre; a larger crop is padded with zeros, as in torchvision."""
     h, w = y.shape[:2]
     out = np.zeros((*size, 3), y.dtype)
     spans = []
@@ -243,7 +243,7 @@ def _padded(y: np.ndarray, rule: dict[str, Any], place: Callable[[int], int]) ->
 def _numbers(
     random: np.random.Generator, run: Callable[[np.ndarray], np.ndarray], *, rgb: bool = True
 ) -> tuple[Callable[[np.ndarray], Any], dict[str, Any]]:
-    """Order, range, mean and deviation, type and layout around levels (h, w, 3)."""
+    """Apply order, range, mean and deviation, type and layout to levels (h, w, 3)."""
     order = _pick(random, "kept", "kept", "reversed") if rgb else "kept"
     kind = _pick(random, "levels", "unit", "unit", "normalised", "signed")
     mean_std = _pick(random, IMAGENET, CLIP, ((0.5,) * 3, (0.5,) * 3))
@@ -296,7 +296,7 @@ def _pillow(random: np.random.Generator) -> Drawn:
 
 
 def _of_image_ops(random: np.random.Generator, name: str) -> tuple[Any, dict[str, Any]]:
-    """Pillow's pad and contain, into rectangles."""
+    """ImageOps.pad and contain of Pillow, into rectangles."""
     h, w = _side(random), _side(random)
     if random.random() < 0.5:
         run = lambda x: np.asarray(ImageOps.contain(Image.fromarray(x), (w, h), PILLOW[name]))  # noqa: E731
@@ -476,7 +476,7 @@ DRAWERS = {
 
 
 def _words(rule: dict[str, Any], name: str, antialias: bool, library: str) -> dict[str, Any]:
-    """The attributes that a rule and a filter say."""
+    """The attributes of a rule and a filter."""
     words = {key: rule.get(key) for key in ("rule", "size", "before", "limit", "pad")}
     words["enlarge"] = rule.get("enlarge", True)
     crop = rule.get("crop")
@@ -498,7 +498,7 @@ FAMILIES = {
 
 
 def mistakes(drawn: Drawn, found: Any) -> list[str]:
-    """What an answer says wrongly of a program; nothing for what it leaves open."""
+    """The wrong attributes in an answer about a program; open attributes are not wrong."""
     wrong = []
     expected = drawn.expected
     for name in ATTRIBUTES:
@@ -509,7 +509,7 @@ def mistakes(drawn: Drawn, found: Any) -> list[str]:
             wrong.append(f"{name}: {got}, not {wanted}")
     pad = expected.get("pad")
     if pad is not None and isinstance(pad[1], tuple) and expected["channels"] == "reversed":
-        pad = (pad[0], pad[1][::-1])  # as the result has it
+        pad = (pad[0], pad[1][::-1])  # in the order of the result
     if pad is not None and found.pad != pad:
         wrong.append(f"pad: {found.pad}, not {pad}")
     close = 2e-3 if found.dtype == "float16" else 1e-5
@@ -521,10 +521,11 @@ def mistakes(drawn: Drawn, found: Any) -> list[str]:
             wrong.append(f"{name}: {got}, not {wanted}")
     if expected["interpolation"] is None:
         return wrong + ([f"interpolation: {found.interpolation}"] if found.interpolation else [])
-    if "nearest" in expected["interpolation"]:  # Pillow's is the others' nearest_exact
+    if "nearest" in expected["interpolation"]:  # Pillow's nearest equals nearest_exact elsewhere
         return wrong + ([] if "nearest" in str(found.interpolation) else ["not nearest"])
     if found.rule == "factor" and found.size == 0.5 and found.arithmetic.startswith("opencv"):
-        alike = ("bilinear", "bilinear_exact", "area")  # at exactly half, the mean of four pixels
+        # at exactly half the size, all are means of four pixels
+        alike = ("bilinear", "bilinear_exact", "area")
         expected = (
             {**expected, "interpolation": found.interpolation}
             if ({found.interpolation, expected["interpolation"]} <= set(alike))
@@ -540,7 +541,7 @@ def mistakes(drawn: Drawn, found: Any) -> list[str]:
 
 
 def apart(drawn: Drawn, found: Any, seed: int) -> float:
-    """How far the twin is from the program on pictures of the judge's, in levels."""
+    """The largest difference, in levels, of the pipeline found from the program on new images."""
     generator = np.random.default_rng(seed)
     largest = 0.0
     for number in range(6):
@@ -553,7 +554,7 @@ def apart(drawn: Drawn, found: Any, seed: int) -> float:
         try:
             wanted = drawn.numbers(picture)
         except Exception:
-            continue  # a picture that the program refuses
+            continue  # an image that the program rejects
         image = torch.from_numpy(picture).movedim(-1, 0)[None]
         got = found.pipeline(image)[0].double().numpy()
         if got.shape != wanted.shape:
@@ -580,7 +581,7 @@ def _thumbnail(x: np.ndarray) -> np.ndarray:
 
 
 def traps() -> dict[str, Drawn]:
-    """Programs outside the contract, by name: none of them is to be claimed."""
+    """Programs outside the contract, by name; none of them may be named."""
     small = lambda x, n=64, how=cv2.INTER_LINEAR: cv2.resize(x, (n, n), interpolation=how)  # noqa: E731
     noise = np.random.default_rng(0)
 

@@ -50,7 +50,7 @@ class Call(NamedTuple):
 
 
 def avx2_calls() -> list[Call]:
-    """Of every seed of AVX2_CASES, one."""
+    """One call for every seed of AVX2_CASES."""
     return [
         Call(noise_of(dtype, shape, seed), interpolation, dsize)
         for dtype, interpolation, shape, dsize, seeds in AVX2_CASES
@@ -59,7 +59,7 @@ def avx2_calls() -> list[Call]:
 
 
 def noise_of(dtype: str, shape: tuple[int, ...], seed: int) -> np.ndarray:
-    """All of 0 to 255."""
+    """Noise over all of 0 to 255."""
     random = np.random.default_rng(seed)
     if dtype == "uint8":
         return random.integers(0, 256, shape).astype(dtype)
@@ -67,13 +67,13 @@ def noise_of(dtype: str, shape: tuple[int, ...], seed: int) -> np.ndarray:
 
 
 def side(random: np.random.Generator, most: int) -> int:
-    """Small ones and 1 more often than chance has them."""
+    """A random side; 1 and small ones are more frequent."""
     kind = random.integers(0, 10)
     return 1 if kind == 0 else int(random.integers(2, 6 if kind < 3 else most + 1))
 
 
 def image(random: np.random.Generator, dtype: str, shape: tuple[int, ...]) -> np.ndarray:
-    """Noise; in one of four cases of the extremes alone."""
+    """Noise; in one of four cases only extremes."""
     extreme = random.random() < 0.25
     if np.issubdtype(dtype, np.integer):
         limits = np.iinfo(dtype)
@@ -86,10 +86,10 @@ def image(random: np.random.Generator, dtype: str, shape: tuple[int, ...]) -> np
 def random_call(
     random: np.random.Generator, interpolation: str, dtype: str, channels: int, most: int = 120
 ) -> Call:
-    """A shrink by up to 40, an enlargement, or both; by a size, by whole factors, or by fx, fy."""
+    """Shrink by up to 40, enlarge, or both; by a size, by integer factors, or by fx, fy."""
     height, width, w, h = (side(random, most) for _ in range(4))
     kind = random.integers(0, 6)
-    if kind == 0:  # by a whole number, often 2
+    if kind == 0:  # by an integer, often 2
         k, j = (2, 2) if random.random() < 0.4 else random.integers(1, 41, 2)
         w, h = max(1, width // int(k)), max(1, height // int(j))
         width, height = w * int(k), h * int(j)
@@ -102,7 +102,7 @@ def random_call(
 
 
 def fits(call: Call, result: np.ndarray) -> bool:
-    """Whether the size is what fx and fy make of the image's."""
+    """Whether the size equals the image's size times fx and fy."""
     if call.dsize is not None:
         return True
     allowed = 0.0 if call.image.dtype == np.float64 else 1e-10
@@ -112,7 +112,7 @@ def fits(call: Call, result: np.ndarray) -> bool:
 
 
 def call_cv2(cv2: Any, call: Call) -> np.ndarray | None:
-    """OpenCV's result (h, w, C); None where it refuses."""
+    """OpenCV's result (h, w, C); None if it rejects the call."""
     options = {"fx": call.fx, "fy": call.fy, "interpolation": FLAGS[call.interpolation]}
     try:
         result = cv2.resize(call.image, call.dsize, **options)
@@ -124,7 +124,7 @@ def call_cv2(cv2: Any, call: Call) -> np.ndarray | None:
 def call_warpkit(
     call: Call, size: tuple[int, int], arithmetic: str, backend: str = "auto"
 ) -> np.ndarray:
-    """warpkit's result (h, w, C) of `size`."""
+    """warpkit's result (h, w, C), of `size`."""
     planes = torch.from_numpy(call.image).movedim(-1, 0)
     factors = None if call.dsize else (call.fy, call.fx)
     rest = call.interpolation, None, None, arithmetic, backend, factors
@@ -142,7 +142,7 @@ def call_pillow(image: np.ndarray, mode: str, size: Any, name: str, box: Any) ->
 
 
 def differing(got: np.ndarray, wanted: np.ndarray) -> int:
-    """How many values differ."""
+    """The number of differing values."""
     assert got.dtype == wanted.dtype
     assert got.shape == wanted.shape
     return int((~((got == wanted) | ((got != got) & (wanted != wanted)))).sum())

@@ -1,4 +1,4 @@
-"""Chains of transforms with handwritten matrices between edges, and a known picture."""
+"""Chains of transforms with handwritten matrices in edge coordinates, and an image by formula."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LONG = [
 
 
 def smooth(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """A picture known everywhere, of waves of 9 pixels and more."""
+    """An image defined everywhere, with waves of 9 pixels and more."""
     return 0.5 + 0.2 * np.sin(0.6 * x + 0.3 * y) + 0.2 * np.cos(0.2 * x - 0.65 * y)
 
 
@@ -35,7 +35,7 @@ def picture(height: int, width: int) -> Tensor:
 
 
 def by_hand(fused: Fused, draws: list, size: tuple[int, int]) -> tuple[np.ndarray, tuple[int, int]]:
-    """The composed matrix of a run, between edges, from what each transform is said to do."""
+    """The composed matrix of a run in edge coordinates, from the transforms' documented effects."""
 
     def around(linear: list, old: tuple, new: tuple, shift: tuple = (0, 0)) -> np.ndarray:
         (h, w), (h2, w2) = old, new
@@ -50,12 +50,12 @@ def by_hand(fused: Fused, draws: list, size: tuple[int, int]) -> tuple[np.ndarra
             continue
         h, w = size
         name = type(transform).__name__
-        if name == "RandomRotation":  # counter-clockwise, in coordinates whose y points down
+        if name == "RandomRotation":  # counter-clockwise, with y pointing down
             a = np.radians(params["angle"])
             turn = [[np.cos(a), np.sin(a)], [-np.sin(a), np.cos(a)]]
             new = transform.output_size(params, size)
             matrix = around(turn, size, new)
-        elif name == "RandomAffine":  # turned (clockwise), sheared, scaled, then moved
+        elif name == "RandomAffine":  # rotated (clockwise), sheared, scaled, then translated
             a, s = np.radians(params["angle"]), params["scale"]
             tx, ty = np.tan(np.radians(params["shear"]))
             turn = np.array([[np.cos(a), -np.sin(a)], [np.sin(a), np.cos(a)]])
@@ -80,7 +80,7 @@ def by_hand(fused: Fused, draws: list, size: tuple[int, int]) -> tuple[np.ndarra
 
 
 def long_run(**options) -> Fused:
-    """A run of most kinds, bilinear."""
+    """A run of most kinds of transforms, bilinear."""
     made = []
     for name, arguments in LONG:
         takes = {} if name.endswith(("Flip", "Crop")) and "Resized" not in name else options
@@ -89,7 +89,7 @@ def long_run(**options) -> Fused:
 
 
 def drawn(fused: Fused, size: tuple[int, int], seed: int) -> dict:
-    """The params of a seed."""
+    """The parameters drawn from a seed."""
     torch.manual_seed(seed)
     return fused.make_params([torch.empty(1, *size)])
 

@@ -1,4 +1,4 @@
-"""Pictures given by a formula: pairs under a known matrix are exact, since nothing interpolates."""
+"""Images given by a formula, so that pairs under a known matrix need no interpolation."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import warpkit as wk
 
 
 class Scene:
-    """Cosines of random directions, `finest` pixels and more long; each seed is another."""
+    """A sum of cosines in random directions, with periods from `finest` pixels."""
 
     def __init__(self, seed: int, waves: int = 60, finest: float = 6.0, channels: int = 1) -> None:
         generator = torch.Generator().manual_seed(seed)
@@ -28,18 +28,18 @@ class Scene:
         self.strength = length.sqrt() / length.sqrt().sum(-1, keepdim=True)
 
     def at(self, points: Tensor) -> Tensor:
-        """The values (C, h, w) at points (h, w, 2), about from 0 to 1."""
+        """The values (C, h, w) at points (h, w, 2), from about 0 to 1."""
         waves = torch.einsum("hwd,ckd->ckhw", points, self.frequency) + self.phase[..., None, None]
         return 0.5 + 1.5 * torch.einsum("ck,ckhw->chw", self.strength, waves.cos())
 
     def seen(self, matrix: Tensor, size: Sequence[int]) -> Tensor:
-        """The picture (C, h, w) after matrix (2 or 3, 3), scene -> picture."""
+        """The image (C, h, w) under matrix (2 or 3, 3), scene -> image."""
         points = wk.pixel_grid(size).double()
         return self.at(wk.transform_points(wk.invert(matrix), points))
 
 
 def corner_error(found: Tensor, true: Tensor, size: Sequence[int]) -> float:
-    """How far apart, in pixels, two matrices (2 or 3, 3) carry a corner of `size` at most."""
+    """The largest distance, in pixels, of corners of `size` under two matrices (2 or 3, 3)."""
     height, width = size
     corners = torch.tensor(
         ((0, 0), (width - 1, 0), (width - 1, height - 1), (0, height - 1)), dtype=torch.float64

@@ -1,8 +1,8 @@
-"""Second order as a whole: along random directions, not entry by entry.
+"""Second derivatives along random directions instead of entry by entry.
 
-Entry by entry a case takes as many passes as it has numbers, squared: a third of the suite's time.
-First order is checked so, and the second order of the definition (`warp/test_gradient_orders`). A
-slope that is 1 % off fails in a random direction as well.
+Entry by entry, the number of passes is the square of the number of inputs, which took a third of
+the suite's time. First derivatives, and the reference's second ones (`warp/test_gradient_orders`),
+are still checked so. A slope that is 1 % off also fails in a random direction.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from torch import Tensor
 def gradgradcheck(
     function: Callable[..., Any], inputs: Sequence[Tensor] | Tensor, **options: bool
 ) -> bool:
-    """torch.autograd.gradgradcheck at its tolerances."""
+    """torch.autograd.gradgradcheck with its own tolerances."""
     return torch.autograd.gradgradcheck(function, inputs, fast_mode=True, **options)
 
 
 def assert_three_orders(function: Callable[[Tensor], Tensor], step: float) -> None:
-    """The first three derivatives of a function of one number at 0, by differences of the lower."""
+    """Check the first three derivatives of a function of one number at 0 by differences."""
 
     def order(f: Callable[[Tensor], Tensor], k: int) -> Callable[[Tensor], Tensor]:
         return f if k == 0 else order(torch.func.grad(f), k - 1)

@@ -1,9 +1,9 @@
-"""Preprocessing programs as published packages ship them: none of our own code in between.
+"""Preprocessing programs as published packages ship them, without any code of ours.
 
-`shipped` yields those of the packages that are installed; a name says how to make one again.
-`presets` has the programs whose settings come with a package, `functions` those of packages that
-are told a size and a filter by their user. `models` has the pictures that a package hands to a
-network without offering the step by itself: the method is called with a stand-in for the network.
+`shipped` yields those of the installed packages; a program's name says how to make it again.
+`presets` has programs whose settings come with a package, `functions` those of packages whose users
+give a size and a filter. `models` has the images that a package passes to a network without
+offering the step by itself: the method is called with a stand-in for the network.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MODULES = {"Pillow": "PIL", "OpenCV": "cv2"}
 
 
 def shipped(packages: tuple[str, ...]) -> Iterator[tuple[str, Made]]:
-    """The programs of the packages that are there, each with its package's name."""
+    """The programs of the installed packages, each with its package's name."""
     for package in packages:
         if importlib.util.find_spec(MODULES.get(package, package)) is not None:
             for made in SOURCES[package]():

@@ -1,4 +1,4 @@
-"""Functions and layers of packages that are told a size and a filter by their user."""
+"""Functions and layers of packages whose users give a size and a filter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A program of a package: its name, how it takes pictures, and the program."""
+"""A program of a package: its name, the form in which it takes images, and the program."""
 
 from __future__ import annotations
 

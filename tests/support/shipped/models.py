@@ -1,4 +1,4 @@
-"""What a package hands to its network where it does not offer the step by itself."""
+"""The images that packages pass to a network without offering the step by itself."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from tests.support.shipped.made import Made
 
 
 class Session:
-    """A stand-in for a network of onnxruntime: its answer is what it was given."""
+    """A stand-in for a network of onnxruntime, which returns its input."""
 
     def run(self, names: Any, given: dict[str, Any]) -> list[Any]:
-        """The first input."""
+        """Return the first input."""
         return list(given.values())
 
 

@@ -1,4 +1,4 @@
-"""Programs whose settings come with their package: presets, and the configurations of weights."""
+"""Programs whose settings come with their package: presets and configurations of weights."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LARGEST = 600
 
 
 def _torchvision() -> Iterator[Made]:
-    """Every preset of images that differs from those before; every third on tensors, too."""
+    """Every image preset that differs from those before; every third one also on tensors."""
     from torchvision import models
 
     seen = set()
