@@ -86,7 +86,7 @@ def from_sphere(
         (..., C, h, w) of the sphere's type. All batches broadcast; the sphere is not copied.
 
     Gradients: all orders, forward and reverse, to sphere, field of view, camera and rotation, and
-    to coefficients up to the third. At a pole itself the derivative by direction is 0.
+    to coefficients up to the third. At a pole itself the derivative with respect to direction is 0.
 
     Raises:
         ValueError, TypeError: with the argument, what it must be and what it got. A matrix that is

@@ -222,7 +222,7 @@ def _bend(lens: Lens, p: Tensor) -> tuple[Tensor, Tensor]:
 def _last_angle(lens: Lens) -> Tensor:
     """The squared angle up to which a fisheye shows each direction once: its fold, or 180 degrees.
 
-    At 180 degrees the whole circle is one direction, straight back.
+    At 180 degrees all points of the circle are the same direction, straight back.
     """
     k = [(2 * i + 3) * value for i, value in enumerate(lens.k)]
     fold = models.first_root([torch.ones_like(k[0]), *k])
@@ -288,7 +288,7 @@ def _solve(lens: Lens, q: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _shown_by_fisheye(lens: Lens, x: Tensor, y: Tensor, z: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Distorted directions (...) of a fisheye, over its focal length; and where it shows them."""
+    """Distorted directions (...) of a fisheye, without focal length; and which of them it shows."""
     square, ahead = x * x + y * y, z.detach() > 0
     none = (square.detach() == 0) & ~ahead  # straight back, or no direction
     small = ahead & (square.detach() < SMALL * z.detach().square())

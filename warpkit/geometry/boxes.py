@@ -55,10 +55,10 @@ def box_to_matrix(
     is rotated by angle (...) degrees, which are added to a rotated box's own, and scaled by scale
     (...) about the box's centre, then moved by translation (..., 2) pixels; angle and scale have no
     meaning for four corners, and raise an error. Returns (..., 2, 3), patch pixel -> image pixel,
-    of four corners (..., 3, 3), whose depth is 1 in the box's middle; boxes are in edge coordinates
-    and matrices in centre coordinates, and the half pixel between them is dealt with here.
-    Gradients: all orders, to all tensors. Raises ValueError for four corners that make no convex
-    quad, and w <= 0 or h <= 0 (on an accelerator: NaN).
+    for four corners (..., 3, 3), whose depth is 1 in the box's middle. Boxes are in edge
+    coordinates and matrices in centre coordinates; the result accounts for the half pixel between
+    them. Gradients: all orders, to all tensors. Raises ValueError for four corners that form no
+    convex quad, and for w <= 0 or h <= 0 (on an accelerator: NaN).
 
     >>> box_to_matrix((4.0, 2.0, 8.0, 4.0), (2, 4))
     tensor([[1., 0., 4.],

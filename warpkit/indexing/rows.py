@@ -27,7 +27,7 @@ def whole_rows(index: Tensor, length: int, border: str) -> Tensor:
 def position(index: Tensor, length: int, border: str) -> tuple[Tensor, Tensor]:
     """A valid position for `taps`, and where the index was one: not NaN, and not too large."""
     if border == "replicate":
-        # not clamp alone: its gradient at the limits depends on the version of torch
+        # clamp is not used for gradients: at the limits, its own depends on torch's version
         limited = index.detach().clamp(0, length - 1).nan_to_num(0.0)
         return torch.where(limited == index, index, limited), ~index.isnan()
     valid = index.abs() < LIMIT  # false for NaN

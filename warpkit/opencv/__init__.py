@@ -216,7 +216,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Say where the rest of cv2 is; for a misspelled name, raise Python's error."""
+    """Raises AttributeError; unless the name looks misspelled, it refers to cv2."""
     text = f"module {__name__!r} has no attribute {name!r}"
     if not name.startswith("_") and not difflib.get_close_matches(name, __all__, cutoff=0.85):
         text += ": warpkit.opencv has only a part of cv2; import cv2 for the rest"

@@ -171,7 +171,7 @@ def hconcat(src: Sequence[Image], dst: Image | None = None) -> Image:
     """cv2.hconcat: images side by side.
 
     src: a sequence of images (H, W) or (H, W, C) of one type, all arrays or all tensors, that
-    differ in W alone. Gradients, if they are tensors: all orders.
+    differ only in W. Gradients, if they are tensors: all orders.
 
     >>> import numpy as np
     >>> hconcat([np.array([[1, 2], [3, 4]]), np.array([[5], [6]])])
@@ -185,7 +185,7 @@ def vconcat(src: Sequence[Image], dst: Image | None = None) -> Image:
     """cv2.vconcat: images one below the other.
 
     src: a sequence of images (H, W) or (H, W, C) of one type, all arrays or all tensors, that
-    differ in H alone. Gradients, if they are tensors: all orders.
+    differ only in H. Gradients, if they are tensors: all orders.
 
     >>> import numpy as np
     >>> vconcat([np.array([[1, 2], [3, 4]]), np.array([[5, 6]])])

@@ -242,7 +242,7 @@ def estimateNewCameraMatrixForUndistortRectify(
     new_size: Sequence[int] | None = None,
     fov_scale: Any = 1.0,
 ) -> Any:
-    """cv2.fisheye's: a camera matrix for `initUndistortRectifyMap`, by the middles of four sides.
+    """cv2.fisheye's: a camera for `initUndistortRectifyMap`, from the middles of the four sides.
 
     K (3, 3); D 4 numbers; image_size and new_size (W, H); R (3, 3), three numbers or None; balance
     from 0, the longest focal length, to 1, the shortest; fov_scale divides it. Returns (3, 3) of

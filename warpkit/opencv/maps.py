@@ -133,12 +133,12 @@ def warpPolar(
 ) -> Image:
     """cv2.warpPolar: an image in polar coordinates, radius along x and angle along y, or back.
 
-    src (H, W) or (H, W, C); dsize (W, H), with 0 made to keep the circle's area; center (x, y) and
-    maxRadius in pixels; flags: an INTER_* value with WARP_POLAR_LINEAR or _LOG, WARP_INVERSE_MAP
-    for polar to image, and WARP_FILL_OUTLIERS; without it pixels outside are dst's, or 0 without
-    dst, while cv2 shows uninitialised memory. The pixels are cv2's own; for the inverse with
-    WARP_POLAR_LOG, 0.01 % of bytes differ by 1. Gradients, if src is a tensor: to src, center and
-    maxRadius.
+    src (H, W) or (H, W, C); dsize (W, H), in which zeros are replaced so that the circle keeps its
+    area; center (x, y) and maxRadius in pixels; flags: an INTER_* value with WARP_POLAR_LINEAR or
+    _LOG, WARP_INVERSE_MAP for polar to image, and WARP_FILL_OUTLIERS, without which pixels outside
+    are dst's, or 0 if there is no dst (uninitialised in cv2). The pixels are cv2's own; for the
+    inverse with WARP_POLAR_LOG, 0.01 % of bytes differ by 1. Gradients, if src is a tensor: to src,
+    center and maxRadius.
 
     >>> warpPolar(np.arange(25.0).reshape(5, 5), (2, 4), (2.0, 2.0), 2.0, 1)
     array([[12., 13.],

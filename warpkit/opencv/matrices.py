@@ -89,9 +89,9 @@ def getPerspectiveTransform(
 
     src and dst (4, 2), (4, 1, 2) or (1, 4, 2), (x, y) in pixels; of tensors (..., 4, 2). Returns
     (3, 3), of tensors (..., 3, 3). Its last entry is 1; where OpenCV finds no such matrix (the
-    source's origin goes to infinity, points that lie on a line) it is OpenCV's of norm 1. Where
-    more than one matrix does it, OpenCV's choice has no gradient. solveMethod: a DECOMP_* value
-    that can solve it; the numbers are DECOMP_LU's.
+    source's origin goes to infinity, points that lie on a line) it is OpenCV's of norm 1. If
+    several matrices map the points, OpenCV's choice has no gradient. solveMethod: a DECOMP_* value
+    that can solve the equations; the numbers are always DECOMP_LU's.
 
     >>> square = [[0, 0], [1, 0], [1, 1], [0, 1]]
     >>> getPerspectiveTransform(square, [[0, 0], [2, 0], [2, 2], [0, 2]]) + 0.0

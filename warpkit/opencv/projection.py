@@ -38,9 +38,9 @@ def Rodrigues(
 
     src (3,), (3, 1), (1, 3) or (1, 1, 3), the axis times the angle in radians, or a matrix (3, 3),
     which is replaced by the nearest orthogonal one. Returns (3, 3) and (3, 9), or (3, 1) and (9,
-    3), of src's type; entry (i, j) of the jacobian is the derivative of j by i. Gradients, if src
-    is a tensor: up to the third order of the matrix or vector, 0 at 180 degrees; the jacobian has
-    none.
+    3), of src's type; entry (i, j) of the jacobian is the derivative of output j with respect to
+    input i. Gradients, if src is a tensor: up to the third order of the matrix or vector, 0 at 180
+    degrees; the jacobian has none.
 
     >>> import numpy as np
     >>> Rodrigues(np.array([0, 0, np.pi / 2]))[0].round(6)
@@ -159,9 +159,9 @@ def projectPoints(
     objectPoints (N, 3), (N, 1, 3), (1, N, 3), (3, N) or (3,); (3, 3) has a point in each row; rvec
     three numbers or a matrix (3, 3); tvec three numbers; cameraMatrix (3, 3); distCoeffs None or 4,
     5, 8, 12 or 14 numbers; aspectRatio: a fixed fx / fy, or 0. Returns pixels (N, 1, 2) of
-    objectPoints' type, and (2N, 10 + n), float64: their derivatives by rvec, tvec, fx, fy, cx, cy
-    and the n coefficients. Gradients of the pixels, if an argument is a tensor: all orders, to all;
-    the jacobian has none.
+    objectPoints' type, and (2N, 10 + n), float64: their derivatives with respect to rvec, tvec, fx,
+    fy, cx, cy and the n coefficients. Gradients of the pixels, if an argument is a tensor: all
+    orders, to all; the jacobian has none.
 
     >>> import numpy as np
     >>> still, camera = np.zeros(3), np.array([[100.0, 0, 50], [0, 100, 40], [0, 0, 1]])

@@ -68,8 +68,8 @@ def crop_patches(
 
     Raises:
         ValueError, TypeError: with the argument; on the CPU also for boxes that are not finite or
-            have no width or height, for corners of no convex quad, and for an index out of range;
-            these give the border value on an accelerator.
+            have no width or height, for corners that form no convex quad, and for an index out of
+            range; these give the border value on an accelerator.
 
     >>> image = torch.arange(16.0).reshape(1, 1, 4, 4)
     >>> crop_patches(image, [[1, 0, 3, 4]], None, (2, 2))

@@ -174,7 +174,7 @@ class Fold:
         image_sizes = (1,) * (n - len(image_batch)) + tuple(image_batch)
         self.image_dims = [d for d in range(n) if image_sizes[d] == self.batch[d]]
         self.point_dims = [d for d in range(n) if image_sizes[d] != self.batch[d]]
-        # math.prod of a list: Size.numel() fixes a dynamic batch, and Dynamo wants no generator
+        # math.prod of a list: Size.numel() fixes a dynamic batch, and Dynamo rejects a generator
         self.images = math.prod(list(image_sizes))
         self.shared = math.prod([self.batch[d] for d in self.point_dims])
 

@@ -173,7 +173,7 @@ void polar_map(const Call &block, int64_t begin, int64_t end) {
 // The positions of pixels around a point in a polar picture of `count` rows, which has one more row
 // on top. numbers: the centre, and the distance and the angle per pixel of the polar picture.
 void map_from_polar(const Call &block, int64_t begin, int64_t end) {
-    constexpr int64_t BLOCK = 1024, AT_ONCE = 16;  // of OpenCV's sums
+    constexpr int64_t BLOCK = 1024, AT_ONCE = 16;  // as OpenCV processes them
     const MapsCall &call = as<MapsCall>(block);
     const double *numbers = at<double>(call.numbers);
     const float left = float(numbers[0]), top = float(numbers[1]);

@@ -238,7 +238,7 @@ template <int TAPS, class S> void sum_row(const OpenCVCall &p, const Piece &piec
             else write(result_at<S>(p, piece, c, channel + k), found, piece.count - c, p.out_pixel);
         }
         if constexpr (sizeof(S) == 4)
-            if (threes && piece.count - c >= L) {  // number by number it took as long as the sums
+            if (threes && piece.count - c >= L) {  // single stores took as long as the sums
                 float *to = result_at<float>(p, piece, c, 0);
                 store(to, three_from<0>(of_channels)), store(to + L, three_from<L>(of_channels));
                 store(to + 2 * L, three_from<2 * L>(of_channels));

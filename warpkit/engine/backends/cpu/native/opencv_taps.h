@@ -13,8 +13,8 @@ namespace WARPKIT_ISA {
 namespace {
 
 constexpr int64_t WIDEST = 128;  // the largest size of a tap row, in bytes
-constexpr int64_t APART = 16;    // words between what is copied of one tap row and the next, so
-                                 // that they do not share a few places of the cache
+constexpr int64_t APART = 16;    // words between the copies of two tap rows, so that they do not
+                                 // share a few sets of the cache
 
 // How tap rows are read.
 struct TapRow {

@@ -4,7 +4,8 @@
 //
 //     opacity x (sum of weights x mask x tap) + (1 - alpha) b
 //
-// and an opaque one, whose missing taps show its fill, into the value between its four taps.
+// An opaque object replaces the pixel by the interpolated value of its four taps; missing taps have
+// the value of its fill.
 #pragma once
 #include "memory.h"
 #include "run_of_pixels.h"

@@ -9,7 +9,7 @@ namespace {
 
 constexpr float SMALLEST = 1e-4f;  // the smallest fraction along x by which `recur` divides
 
-// T: of the image; R: of the result. W: in which products are summed, int32 for bytes to bytes.
+// T, R: the types of image and result. W: the type of sums, int32 if both are bytes.
 template <class T, class R> struct Rectangle {
     using W = std::conditional_t<std::is_same_v<R, uint8_t>, int32_t, R>;
 
@@ -37,7 +37,7 @@ template <class T, class R> struct Rectangle {
         return at<const T>(p.image) + clamped(y, 0, p.height - 1) * p.width * p.channels;
     }
 
-    // Beyond the image: one pixel of each row.
+    // Columns beyond the image: a pixel of each row is repeated.
     void edge(R *to, const T *upper, const T *lower, int64_t begin, int64_t stop) const {
         for (int64_t x = begin; x < stop; x++) {
             const int64_t q = clamped(p.left + x, 0, p.width - 1) * p.channels;
@@ -59,8 +59,8 @@ template <class T, class R> struct Rectangle {
             out[k] = finished(W(u[k]) * w0 + W(u[k + c]) * w1 + W(l[k]) * w2 + W(l[k + c]) * w3);
     }
 
-    // Floats of one channel of bytes, fully inside: the right half of a column's sum gives the left
-    // half of the next one's.
+    // Floats from one channel of bytes, fully inside: the left half of a column's sum is computed
+    // from the right half of the previous column's.
     void recur(int64_t y) const {
         const T *u = row(p.top + y) + p.left, *l = row(p.top + y + 1) + p.left;
         R *to = at<R>(p.out) + y * p.out_width;

@@ -134,7 +134,7 @@ template <class R, int DOWN> void Tile<R, DOWN>::set_box() {
     empty = east < west || south < north;
 }
 
-// -- what is missing --
+// -- missing taps --
 
 // For taps along an axis: whether all are inside, whether any is, and the sum of their weights.
 template <class R, int DOWN> struct Tile<R, DOWN>::Reach {
@@ -192,7 +192,7 @@ template <class R, int DOWN> template <int TAPS> void Tile<R, DOWN>::cover(const
     set_box();
 }
 
-// -- where the taps are --
+// -- positions of taps --
 
 template <class R, int DOWN> void Tile<R, DOWN>::set_offsets() {
     using Whole = Vec<uint32_t, L>;  // pixels without a position may overflow

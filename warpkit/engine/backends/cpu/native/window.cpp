@@ -64,7 +64,7 @@ template <class R, int DOWN> void Tile<R, DOWN>::find_extents(bool turned) {
 }
 
 // Columns 0 .. end of a row: first .. last from memory, the others `rest`. Vectors extend beyond
-// the end, into what is written later.
+// the end, into numbers that are written later.
 template <class V, class R, class S> INLINE void copy_row(R *to, const S *line, int64_t left,
                                                           int64_t pixel, int64_t first,
                                                           int64_t last, int64_t end, V rest) {
