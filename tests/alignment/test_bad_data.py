@@ -10,6 +10,9 @@ import torch
 import warpkit as wk
 from tests.alignment.test_align import FIXED, MOVING, matrix_of, pair
 
+HIDDEN = torch.zeros(1, *MOVING)
+"""A mask of no pixel."""
+
 
 def broken() -> dict[str, tuple[torch.Tensor, torch.Tensor]]:
     """Pairs of images, keyed by what is wrong with them."""
@@ -47,19 +50,24 @@ def test_bad_pairs_are_marked_as_not_converged(model, loss, init):
     assert converged == {**dict.fromkeys(pairs, False), "good": True}
 
 
-def test_masked_pairs_and_pairs_without_overlap_do_not_converge():
-    moving, fixed = pair(matrix_of("translation"))
-    hidden = torch.zeros(1, *MOVING)
-    for options in (
-        {"moving_mask": hidden},
-        {"moving_mask": hidden, "init": "search"},
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"moving_mask": HIDDEN},
+        {"moving_mask": HIDDEN, "init": "search"},
         {"init": [[1.0, 0, 500], [0, 1, 0]]},
         {"init": [[1e-9, 0, 0], [0, 1, 0]]},
-    ):
-        found = wk.align(moving, fixed, **options)
-        assert not found.converged
-        assert found.matrix.isfinite().all()
-    # one step is not enough; the best matrix so far is returned
+    ],
+    ids=["masked", "masked search", "no overlap", "one column"],
+)
+def test_masked_pairs_and_pairs_without_overlap_do_not_converge(options):
+    found = wk.align(*pair(matrix_of("translation")), **options)
+    assert not found.converged
+    assert found.matrix.isfinite().all()
+
+
+def test_too_few_steps_return_the_best_matrix_so_far():
+    moving, fixed = pair(matrix_of("translation"))
     short = wk.align(moving, fixed, model="translation", steps=1, levels=1, init=torch.eye(2, 3))
     assert not short.converged
     assert short.steps == 1

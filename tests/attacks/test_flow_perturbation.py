@@ -90,14 +90,18 @@ def test_chunks_and_resuming_change_nothing():
     assert re.match(r"flow of \(3, 16, 20\): 5 steps, objective", str(one))
 
 
-def test_errors():
-    for options, text in (
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
         ({"epsilon": 0}, "optimize_flow: `epsilon` must be a number above 0"),
         ({"smoothness": -1.0}, "`smoothness` must be a number above 0"),
         ({"spacing": 0}, "`spacing` must be"),
         ({"image": IMAGE + 2}, "`image` must be in [0, 1]"),
         ({"quantize": 1}, "`quantize` must be True or False"),
         ({"objective": lambda x: x.detach().mean()}, "optimize_flow: `objective` must"),
-    ):
-        with pytest.raises((ValueError, TypeError), match=re.escape(text)):
-            run(**options)
+    ],
+    ids=["epsilon", "smoothness", "spacing", "image", "quantize", "objective"],
+)
+def test_errors(options, text):
+    with pytest.raises((ValueError, TypeError), match=re.escape(text)):
+        run(**options)

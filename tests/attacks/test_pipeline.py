@@ -241,16 +241,20 @@ def test_a_step_that_raises_in_torch_is_named_and_out_of_memory_keeps_its_type()
         Pipeline(full)(smooth(2, 3, 8, 8))
 
 
-def test_a_plain_function_as_pipeline_is_checked_too():
-    images = smooth(2, 3, 8, 8)
-    for step, text in (
+@pytest.mark.parametrize(
+    ("step", "text"),
+    [
         (lambda x: x[:1], "must be one that returns as many images as it is given, 2, got shape"),
         (lambda x: x.detach(), "must be differentiable on floats"),
         (lambda x: None, "must be one that returns a tensor, got NoneType"),
-    ):
-        text = re.escape(f"optimize_perturbation: `pipeline` {text}")
-        with pytest.raises((ValueError, TypeError), match=f"^{text}"):
-            optimize_perturbation(torch.mean, images, epsilon=0.1, steps=1, pipeline=step)
+    ],
+    ids=["fewer images", "detached", "None"],
+)
+def test_a_plain_function_as_pipeline_is_checked_too(step, text: str):
+    images = smooth(2, 3, 8, 8)
+    text = re.escape(f"optimize_perturbation: `pipeline` {text}")
+    with pytest.raises((ValueError, TypeError), match=f"^{text}"):
+        optimize_perturbation(torch.mean, images, epsilon=0.1, steps=1, pipeline=step)
 
 
 def test_values_in_an_unexpected_range_get_a_warning():

@@ -107,11 +107,16 @@ def test_objectives_with_defaults_and_built_in_functions_are_accepted():
         torch.testing.assert_close(expectation(objective, IMAGE, EYE), IMAGE.mean())
 
 
-def test_an_epsilon_in_levels_is_rejected():
+@pytest.mark.parametrize(
+    ("epsilon", "got"), [(8, "8 (8/255?)"), (1.5, "1.5 (1.5/255?)"), (256.0, "256")]
+)
+def test_an_epsilon_in_levels_is_rejected(epsilon, got: str):
     text = "optimize_perturbation: `epsilon` must be at most 1 on images in [0, 1], got "
-    for epsilon, got in ((8, "8 (8/255?)"), (1.5, "1.5 (1.5/255?)"), (256.0, "256")):
-        with pytest.raises(ValueError, match=f"^{re.escape(text + got)}$"):
-            optimize_perturbation(torch.mean, IMAGE, epsilon=epsilon, steps=1)
+    with pytest.raises(ValueError, match=f"^{re.escape(text + got)}$"):
+        optimize_perturbation(torch.mean, IMAGE, epsilon=epsilon, steps=1)
+
+
+def test_epsilons_of_1_and_of_an_l2_norm_get_no_warning():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         optimize_perturbation(torch.mean, IMAGE, epsilon=1, steps=1)

@@ -56,27 +56,29 @@ def test_it_aligns_and_writes_the_requested_files(folder, capsys):
     assert after.mean() < before.mean() / 4
 
 
-def test_images_that_do_not_agree_and_bad_arguments(folder, capsys):
+def test_images_that_do_not_agree(folder, capsys):
     Image.fromarray(np.zeros(SIZE, np.uint8)).save("black.png")
     assert main(["align", "black.png", "fixed.png", "out.png"]) == 1
     assert "black.png: does not converge on fixed.png" in capsys.readouterr().err
     assert (folder / "out.png").exists()
-    Image.fromarray(np.zeros((9, 9), np.uint8)).save("tiny.png")
-    for words, status, text in (
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    ("words", "status", "text"),
+    [
         ("tiny.png fixed.png out.png", 1, "tiny.png: less than 16 pixels a side"),
         ("moving.png fixed.png out.png --model rigid", 2, "'rigid' is not one of translation"),
         ("moving.png none.png out.png", 1, "none.png: No such file"),
         ("moving.png fixed.png out.xyz", 1, "which names no image format"),
-        (
-            "moving.png fixed.png out.png --overlay out.png",
-            2,
-            "--overlay is out.png, and",
-        ),
+        ("moving.png fixed.png out.png --overlay out.png", 2, "--overlay is out.png, and"),
         ("moving.png fixed.png out.png --matrix-out out.png", 2, "--matrix-out is out.png, and"),
-    ):
-        assert main(["align", *words.split()]) == status
-        said = capsys.readouterr().err.strip().splitlines()[-1]
-        assert text in said
+    ],
+)
+def test_an_error_is_one_line(words, status, text, capsys):
+    Image.fromarray(np.zeros((9, 9), np.uint8)).save("tiny.png")
+    assert main(["align", *words.split()]) == status
+    assert text in capsys.readouterr().err.strip().splitlines()[-1]
 
 
 @pytest.mark.parametrize("named", ["{}.png", "link.png", "folder/../{}.png"])

@@ -142,22 +142,22 @@ def test_conversions_are_reported(
             np.testing.assert_array_equal(found, np.rot90(np.array(file.convert(mode)), 2))
 
 
-def test_modes_without_a_file_format_are_read_too():
+@pytest.mark.parametrize("mode", ["RGBX", "HSV", "La", "RGBa", "I;16B"])
+def test_modes_without_a_file_format_are_read_too(mode: str):
     from warpkit.cli.image_kinds import decode
 
-    for mode in ("RGBX", "HSV", "La", "RGBa", "I;16B"):
-        first = {"La": "LA", "RGBa": "RGBA", "I;16B": "I;16B"}.get(mode, "RGB")
-        image = Image.frombytes("I;16B", (12, 9), DEEP.astype(">u2").tobytes())
-        if first != mode or mode in ("RGBX", "HSV"):
-            image = Image.fromarray(PIXELS).convert(first).convert(mode)
-        picture = decode(image)
-        if mode == "I;16B":
-            np.testing.assert_array_equal(picture.pixels[0].numpy(), DEEP)
-        else:
-            wanted = {"La": "LA", "RGBa": "RGBA"}.get(mode, "RGB")
-            assert picture.mode == wanted
-            expected = np.array(image.convert(wanted))
-            np.testing.assert_array_equal(picture.pixels.permute(1, 2, 0).numpy(), expected)
+    first = {"La": "LA", "RGBa": "RGBA", "I;16B": "I;16B"}.get(mode, "RGB")
+    image = Image.frombytes("I;16B", (12, 9), DEEP.astype(">u2").tobytes())
+    if first != mode or mode in ("RGBX", "HSV"):
+        image = Image.fromarray(PIXELS).convert(first).convert(mode)
+    picture = decode(image)
+    if mode == "I;16B":
+        np.testing.assert_array_equal(picture.pixels[0].numpy(), DEEP)
+    else:
+        wanted = {"La": "LA", "RGBa": "RGBA"}.get(mode, "RGB")
+        assert picture.mode == wanted
+        expected = np.array(image.convert(wanted))
+        np.testing.assert_array_equal(picture.pixels.permute(1, 2, 0).numpy(), expected)
 
 
 @pytest.mark.parametrize("name", ["in.png", "in.ppm"])

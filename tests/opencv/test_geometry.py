@@ -82,6 +82,7 @@ def test_pixels_are_moved_as_by_cv2(cv2, dtype, channels, size):
             assert_same_arrays(
                 ours.copyMakeBorder(*args, value=value),
                 cv2.copyMakeBorder(*args, value=value if value is not None else 0),
+                (border, value),
             )
     assert_same_arrays(
         ours.copyMakeBorder(image, 0, 0, 0, 0, 20), cv2.copyMakeBorder(image, 0, 0, 0, 0, 20)
@@ -102,11 +103,11 @@ def test_pyramids_match_cv2(cv2, dtype, channels, size):
             to = (half[0] + dx, half[1] + dy)
             if abs(2 * to[0] - width) <= 2 and abs(2 * to[1] - height) <= 2 and min(to) > 0:
                 args = (whole, None, to, border)
-                assert_same_arrays(ours.pyrDown(*args), cv2.pyrDown(*args))
+                assert_same_arrays(ours.pyrDown(*args), cv2.pyrDown(*args), (border, to))
     for dx, dy in ((0, 0), (1, 1), (-1, 1), (0, -1)):
         if width > 1 or dx < 1:  # cv2 reads uninitialised memory
             to = (2 * width + dx, 2 * height + dy)
-            assert_same_arrays(ours.pyrUp(whole, None, to), cv2.pyrUp(whole, None, to))
+            assert_same_arrays(ours.pyrUp(whole, None, to), cv2.pyrUp(whole, None, to), to)
     assert_same_arrays(ours.pyrDown(whole), cv2.pyrDown(whole))
     assert_same_arrays(ours.pyrUp(whole), cv2.pyrUp(whole))
     if np.dtype(dtype).kind == "f":
@@ -118,20 +119,20 @@ def test_pyramids_match_cv2(cv2, dtype, channels, size):
 @pytest.mark.parametrize("dtype", ["uint8", "float32"])
 @pytest.mark.parametrize("channels", [1, 3])
 @pytest.mark.parametrize("size", SIZES)
-def test_rectangles_match_cv2(cv2, dtype, channels, size, without_ipp):
+@pytest.mark.parametrize("step", [0, 1, 2, 16], ids=["anywhere", "whole", "halves", "sixteenths"])
+def test_rectangles_match_cv2(cv2, dtype, channels, size, step, without_ipp):
     """Inside, across the borders and far outside; at whole pixels, halves and other fractions."""
     image = picture(dtype, size, channels)
-    random = np.random.default_rng(1)
-    for step in (0, 1, 2, 16):
-        for reach in (3, 14, 1000):
-            for _ in range(20):
-                patch = tuple(int(n) for n in random.integers(1, 6, 2))
-                x, y = random.uniform(-reach, reach, 2) + np.array(size[::-1]) / 2
-                center = (round(x * step) / step, round(y * step) / step) if step else (x, y)
-                for kind in (-1, cv2.CV_32F):
-                    truth = cv2.getRectSubPix(image, patch, center, patchType=kind)
-                    out = ours.getRectSubPix(image, patch, center, patchType=kind)
-                    assert_same_arrays(out, truth)
+    random = np.random.default_rng(1 + step)
+    for reach in (3, 14, 1000):
+        for _ in range(20):
+            patch = tuple(int(n) for n in random.integers(1, 6, 2))
+            x, y = random.uniform(-reach, reach, 2) + np.array(size[::-1]) / 2
+            center = (round(x * step) / step, round(y * step) / step) if step else (x, y)
+            for kind in (-1, cv2.CV_32F):
+                truth = cv2.getRectSubPix(image, patch, center, patchType=kind)
+                out = ours.getRectSubPix(image, patch, center, patchType=kind)
+                assert_same_arrays(out, truth, (patch, center, kind))
 
 
 def test_columns_beyond_the_image_are_summed_with_two_weights(cv2, without_ipp):
@@ -140,7 +141,7 @@ def test_columns_beyond_the_image_are_summed_with_two_weights(cv2, without_ipp):
     for x in (-4.46, 5.55, 5.79, 300.1):
         for y in (20.2, 20.4, 20.8, 20.95):
             args = (column, (1, 30), (x, y))
-            assert_same_arrays(ours.getRectSubPix(*args), cv2.getRectSubPix(*args))
+            assert_same_arrays(ours.getRectSubPix(*args), cv2.getRectSubPix(*args), (x, y))
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

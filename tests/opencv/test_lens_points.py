@@ -72,14 +72,17 @@ def test_fisheye_points_keep_their_shape_and_type(shape, dtype):
         assert (made.shape, made.dtype) == (flat.shape, flat.dtype)
 
 
-def test_shapes_that_cv2_rejects_are_rejected():
-    for shape in ((3, 4, 2), (1, 2, 5), (5, 1, 1, 2), (5,), (3, 3)):
-        with pytest.raises(ValueError, match="undistortPoints: `src` must be of shape"):
-            ours.undistortPoints(np.ones(shape), K, D)
-    for shape in ((5, 1, 1, 2), (5,), (2, 5), (3, 3)):
-        for name in ("undistortPoints", "distortPoints"):
-            with pytest.raises(ValueError, match=rf"fisheye.{name}: `\w+` must be of shape"):
-                getattr(ours.fisheye, name)(np.ones(shape), K, D)
+@pytest.mark.parametrize("shape", [(3, 4, 2), (1, 2, 5), (5, 1, 1, 2), (5,), (3, 3)], ids=str)
+def test_shapes_that_cv2_rejects_are_rejected(shape):
+    with pytest.raises(ValueError, match="undistortPoints: `src` must be of shape"):
+        ours.undistortPoints(np.ones(shape), K, D)
+
+
+@pytest.mark.parametrize("shape", [(5, 1, 1, 2), (5,), (2, 5), (3, 3)], ids=str)
+@pytest.mark.parametrize("name", ["undistortPoints", "distortPoints"])
+def test_shapes_that_cv2s_fisheyes_reject_are_rejected(name, shape):
+    with pytest.raises(ValueError, match=rf"fisheye.{name}: `\w+` must be of shape"):
+        getattr(ours.fisheye, name)(np.ones(shape), K, D)
 
 
 def test_weak_lenses_are_inverted_in_both_directions():

@@ -124,34 +124,34 @@ def test_points_match_cv2(cv2, n, dtype):
             assert np.abs(out - truth).max() <= 700 * most
 
 
-def test_fisheye_points_match_cv2(cv2):
-    for seed in range(5):
-        k = np.random.default_rng(seed).normal(0, 1, 4) * [0.3, 0.2, 0.1, 0.05]
-        points = np.concatenate((pixels(margin=300), CAMERA[None, :2, 2]))[:, None]
-        for rotation, view in ((None, None), (turn(cv2), VIEW), (np.array([0.1, 0.2, 0.3]), None)):
-            args = (points, CAMERA, k, None, rotation, view)
-            truth, out = cv2.fisheye.undistortPoints(*args), ours.fisheye.undistortPoints(*args)
-            missing = truth[..., 0] == -1e6
-            assert np.array_equal(out[missing], truth[missing])
-            near = np.abs(truth).max(-1) < 1e5  # near a projection's horizon, rounding errors grow
-            assert np.abs(out - truth)[near].max() < TOLERANCE["pixels float64"]
-        flat = points[:40] / 300 - 1
-        for skew in (0, 0.1):
-            truth = cv2.fisheye.distortPoints(flat, CAMERA, k, None, skew)
-            out = ours.fisheye.distortPoints(flat, CAMERA, k, None, skew)
-            assert np.abs(out - truth).max() < TOLERANCE["pixels float64"]
-            # pixels of another camera, whose matrix precedes the lens's or is a keyword
-            other = VIEW + np.array([[0, 3.0, 0], [0, 0, 0], [0, 0, 0]])
-            seen = points[:40] / 2
-            truth = cv2.fisheye.distortPoints(seen, other, CAMERA, k, None, skew)
-            out = ours.fisheye.distortPoints(seen, other, CAMERA, k, None, skew)
-            assert np.abs(out - truth).max() < TOLERANCE["pixels float64"]
-            named = {"K": CAMERA, "D": k, "alpha": skew, "Kundistorted": other}
-            assert np.array_equal(ours.fisheye.distortPoints(seen, **named), out)
-        # cv2 reads these as (undistorted, K, D, distorted), and raises
-        truth = cv2.fisheye.distortPoints(seen, other, CAMERA, k, None, 0)
-        out = ours.fisheye.distortPoints(seen, other, CAMERA, k)
+@pytest.mark.parametrize("seed", range(5))
+def test_fisheye_points_match_cv2(cv2, seed):
+    k = np.random.default_rng(seed).normal(0, 1, 4) * [0.3, 0.2, 0.1, 0.05]
+    points = np.concatenate((pixels(margin=300), CAMERA[None, :2, 2]))[:, None]
+    for rotation, view in ((None, None), (turn(cv2), VIEW), (np.array([0.1, 0.2, 0.3]), None)):
+        args = (points, CAMERA, k, None, rotation, view)
+        truth, out = cv2.fisheye.undistortPoints(*args), ours.fisheye.undistortPoints(*args)
+        missing = truth[..., 0] == -1e6
+        assert np.array_equal(out[missing], truth[missing])
+        near = np.abs(truth).max(-1) < 1e5  # near a projection's horizon, rounding errors grow
+        assert np.abs(out - truth)[near].max() < TOLERANCE["pixels float64"]
+    flat = points[:40] / 300 - 1
+    for skew in (0, 0.1):
+        truth = cv2.fisheye.distortPoints(flat, CAMERA, k, None, skew)
+        out = ours.fisheye.distortPoints(flat, CAMERA, k, None, skew)
         assert np.abs(out - truth).max() < TOLERANCE["pixels float64"]
+        # pixels of another camera, whose matrix precedes the lens's or is a keyword
+        other = VIEW + np.array([[0, 3.0, 0], [0, 0, 0], [0, 0, 0]])
+        seen = points[:40] / 2
+        truth = cv2.fisheye.distortPoints(seen, other, CAMERA, k, None, skew)
+        out = ours.fisheye.distortPoints(seen, other, CAMERA, k, None, skew)
+        assert np.abs(out - truth).max() < TOLERANCE["pixels float64"]
+        named = {"K": CAMERA, "D": k, "alpha": skew, "Kundistorted": other}
+        assert np.array_equal(ours.fisheye.distortPoints(seen, **named), out)
+    # cv2 reads these as (undistorted, K, D, distorted), and raises
+    truth = cv2.fisheye.distortPoints(seen, other, CAMERA, k, None, 0)
+    out = ours.fisheye.distortPoints(seen, other, CAMERA, k)
+    assert np.abs(out - truth).max() < TOLERANCE["pixels float64"]
 
 
 @pytest.mark.parametrize("n", [0, *COUNTS])

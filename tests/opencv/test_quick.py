@@ -89,7 +89,8 @@ def test_a_second_remap_also_matches_cv2(dtype, flags, known):
             for border in (0, 1, 4):
                 call = {"borderMode": border, "borderValue": (7, 200.6, 30)}
                 wanted = cv2.remap(image, *maps, flags, **call)
-                assert np.array_equal(ours.remap(image, *maps, flags, **call), wanted)
+                found = ours.remap(image, *maps, flags, **call)
+                assert np.array_equal(found, wanted), (maps[0].shape, maps[0].dtype, border)
     assert len([key for key in known if key[0] == "remap"]) == (6 if flags else 9)
 
 

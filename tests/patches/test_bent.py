@@ -96,13 +96,17 @@ def test_gradients():
     assert torch.autograd.grad(out.sum(), holes)[0].isfinite().all()
 
 
-def test_errors():
+@pytest.mark.parametrize(
+    ("shape", "got"),
+    [
+        ((2, 3, 3, 2), "(2, 3, 3, 2)"),
+        ((3, 2), "(3, 2)"),
+        ((1, 2, 3, 3), "(1, 2, 3, 3): (..., 2, h, w) is flow.movedim(-3, -1)"),
+    ],
+    ids=["two flows", "points", "channels first"],
+)
+def test_errors(shape, got):
     images, patches, matrices = torch.zeros(1, 1, 4, 4), torch.zeros(1, 3, 3), torch.eye(2, 3)[None]
     text = "paste_patches: `flow` must be of shape (1, h, w, 2), or (h, w, 2) for all objects, got "
-    for field, got in (
-        (torch.zeros(2, 3, 3, 2), "(2, 3, 3, 2)"),
-        (torch.zeros(3, 2), "(3, 2)"),
-        (torch.zeros(1, 2, 3, 3), "(1, 2, 3, 3): (..., 2, h, w) is flow.movedim(-3, -1)"),
-    ):
-        with pytest.raises(ValueError, match=re.escape(text + got)):
-            wk.paste_patches(images, patches, matrices, None, flow=field)
+    with pytest.raises(ValueError, match=re.escape(text + got)):
+        wk.paste_patches(images, patches, matrices, None, flow=torch.zeros(shape))

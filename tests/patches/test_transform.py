@@ -114,16 +114,14 @@ def test_boxes_beyond_the_image_equal_those_in_a_padded_image(overlap, options):
     assert torch.equal(same, given.images)
 
 
-def test_no_tap_leaves_the_box():
+@pytest.mark.parametrize("interpolation", ["nearest", "bilinear", "bicubic", "lanczos4"])
+@pytest.mark.parametrize("border", ["constant", "replicate", "reflect", "reflect_101", "wrap"])
+def test_no_tap_leaves_the_box(border, interpolation):
     image = torch.full((1, 9, 9), 7.0)
     image[:, 3:6, 2:6] = 0.0
     turn = wk.rotation_matrix((1.5, 1.0), 40.0, 0.7)[None]
-    for border in ("constant", "replicate", "reflect", "reflect_101", "wrap"):
-        for interpolation in ("nearest", "bilinear", "bicubic", "lanczos4"):
-            result = wk.transform_patches(
-                image, [[2, 3, 6, 6]], turn, None, border=border, interpolation=interpolation
-            )
-            assert torch.equal(result, image)
+    options = {"border": border, "interpolation": interpolation}
+    assert torch.equal(wk.transform_patches(image, [[2, 3, 6, 6]], turn, None, **options), image)
 
 
 def test_the_whole_box_is_painted_with_the_border_value():

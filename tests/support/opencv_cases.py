@@ -292,9 +292,14 @@ def vector_case(case: Case) -> bool:
     return vector and case.interpolation == "bilinear"
 
 
-def assert_same_arrays(ours: np.ndarray | None, theirs: np.ndarray | None) -> None:
-    """Check that shapes, types and numbers are equal, NaN included; or that both are None."""
-    assert (ours is None) == (theirs is None)
+def assert_same_arrays(
+    ours: np.ndarray | None, theirs: np.ndarray | None, case: object = None
+) -> None:
+    """Check that shapes, types and numbers are equal, NaN included; or that both are None.
+
+    case: names the call of a loop in the error.
+    """
+    assert (ours is None) == (theirs is None), case
     if ours is not None and theirs is not None:
-        assert (ours.shape, ours.dtype) == (theirs.shape, theirs.dtype)
-        assert np.array_equal(ours, theirs, equal_nan=True)
+        assert (ours.shape, ours.dtype) == (theirs.shape, theirs.dtype), case
+        assert np.array_equal(ours, theirs, equal_nan=True), case

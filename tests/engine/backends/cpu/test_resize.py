@@ -29,7 +29,8 @@ def test_resizes_have_the_references_bits(name, antialias, dtype):
         for size in SIZES:
             options = {"interpolation": name, "antialias": antialias}
             got = wk.resize(image, size, backend="cpu", **options)
-            assert torch.equal(got, wk.resize(image, size, backend="reference", **options))
+            wanted = wk.resize(image, size, backend="reference", **options)
+            assert torch.equal(got, wanted), (image.shape, image.stride(), size)
 
 
 @pytest.mark.parametrize(("name", "antialias"), WAYS)
@@ -54,20 +55,22 @@ def test_other_arithmetics_have_the_references_bits(arithmetic, name, dtype, cha
         for size in ((25, 34), (10, 17), (21, 40), (90, 111), (60, 30), (3, 68)):
             options = {"interpolation": name, "arithmetic": arithmetic}
             got = wk.resize(given, size, backend="cpu", **options)
-            assert torch.equal(got, wk.resize(given, size, backend="reference", **options))
+            wanted = wk.resize(given, size, backend="reference", **options)
+            assert torch.equal(got, wanted), (given.stride(), size)
 
 
-@pytest.mark.parametrize("wide", [True, False])
-def test_ipp_with_avx2_and_avx512_has_the_references_bits(wide, monkeypatch):
+@pytest.mark.parametrize("channels", [1, 3, 4])
+@pytest.mark.parametrize("wide", [True, False], ids=["AVX-512", "AVX2"])
+def test_ipp_with_avx2_and_avx512_has_the_references_bits(wide, channels, monkeypatch):
     """Both code paths, AVX-512's and AVX2's, on any machine."""
     monkeypatch.setattr(opencv_ipp_resize, "AVX512", wide)
     options = {"interpolation": "bicubic", "arithmetic": "opencv5_ipp"}
-    for channels in (1, 3, 4):
-        image = noise(2, channels, 23, 31, dtype=torch.uint8)
-        for given in (image, image.contiguous(memory_format=torch.channels_last)):
-            for size in ((11, 17), (181, 243), (4, 5), (23, 200), (1, 1)):
-                got = wk.resize(given, size, backend="cpu", **options)
-                assert torch.equal(got, wk.resize(given, size, backend="reference", **options))
+    image = noise(2, channels, 23, 31, dtype=torch.uint8)
+    for given in (image, image.contiguous(memory_format=torch.channels_last)):
+        for size in ((11, 17), (181, 243), (4, 5), (23, 200), (1, 1)):
+            got = wk.resize(given, size, backend="cpu", **options)
+            wanted = wk.resize(given, size, backend="reference", **options)
+            assert torch.equal(got, wanted), (given.stride(), size)
 
 
 def test_extreme_bytes_do_not_overflow():
