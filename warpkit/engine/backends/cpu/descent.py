@@ -110,7 +110,6 @@ def descend(
         "width": width,
         "parameters": len(kept[0]),
         "result_size": result.shape[1],
-        "projective": tables.is_projective,
         "steps": steps,
         "by_values": by_values,
         "doubles": fixed.dtype == torch.float64,

@@ -14,8 +14,8 @@
     /* the model's tables, float64, and `DescentLimits` */                                    \
     FIELD(generators) FIELD(quadratic) FIELD(linear) FIELD(limits)                            \
     FIELD(channels) FIELD(moving_height) FIELD(moving_width) FIELD(height) FIELD(width)       \
-    /* numbers of a step, and of a result; whether the matrix has a third row; most steps */  \
-    FIELD(parameters) FIELD(result_size) FIELD(projective) FIELD(steps)                       \
+    /* numbers of a step, and of a result; the largest number of steps */                     \
+    FIELD(parameters) FIELD(result_size) FIELD(steps)                                         \
     /* whether gain and bias are fixed at 1 and 0; whether images are float64 */              \
     FIELD(by_values) FIELD(doubles)
 // clang-format on

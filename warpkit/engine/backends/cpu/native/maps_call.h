@@ -9,7 +9,7 @@
     FIELD(numbers) FIELD(first) FIELD(second) FIELD(out) FIELD(out_second)                        \
     /* the size of a map; the count of points, or of a polar picture's rows; the numbers of a */  \
     /* point, the columns of a Jacobian, or the numbers of a block (polar.cpp) */                 \
-    FIELD(height) FIELD(width) FIELD(count) FIELD(channels) FIELD(rows)                           \
+    FIELD(height) FIELD(width) FIELD(count) FIELD(channels)                                       \
     /* codes of `MapKind`; the number of coefficients; whether the lens is a fisheye */           \
     FIELD(from) FIELD(to) FIELD(coefficients) FIELD(fisheye)                                      \
     /* whether points are float64; the largest number of steps; whether a small error ends the */ \
