@@ -7,40 +7,15 @@
 //                     back into `lines`, and summed along y
 //
 // The order affects the last bits. A tile's data stays in the first caches. Tiles and bands follow
-// from shapes alone (axes.py), so threads change no bit.
+// from shapes alone (axes.py), so threads change no bit. The loops of the second order are in
+// resize_walk.h.
 #include "kernels.h"
-#include "memory.h"
 #include "resize_passes.h"
-#include "resize_turn.h"
+#include "resize_walk.h"
 
 namespace warpkit {
 namespace WARPKIT_ISA {
 namespace {
-
-constexpr size_t ALIGNED = 64, APART = 5 * ALIGNED;  // not whole pages, which share a cache set
-
-// The arrays of a tile: M between the passes, A before transposing, B after.
-template <class M, class A, class B> struct Scratch {
-    M *lines;
-    A *turned;
-    B *summed;
-    void *memory;
-
-    explicit Scratch(const ResizeCall &p) {
-        const auto room = [](int64_t numbers, size_t each) {
-            return (size_t(numbers) * each / ALIGNED + 1) * ALIGNED + APART;
-        };
-        const size_t first = room(p.lines, sizeof(M)), second = room(p.turned, sizeof(A));
-        memory = take_memory(first + second + room(p.summed, sizeof(B)));
-        if (!memory) return;  // as the kernel does
-        char *start = static_cast<char *>(memory);
-        lines = reinterpret_cast<M *>(start), turned = reinterpret_cast<A *>(start + first);
-        summed = reinterpret_cast<B *>(start + first + second);
-    }
-    Scratch(const Scratch &) = delete;
-    Scratch &operator=(const Scratch &) = delete;
-    ~Scratch() { give_memory(memory); }
-};
 
 // Whether IPP has sums for this type, with M after the first pass.
 template <class S, class M> constexpr bool IS_IPPS =
@@ -117,45 +92,8 @@ template <class T, class S, class M> void sum_down(const ResizeCall &p, const M 
 
 template <class T, class S, class M>
 void across_first(const Call &call, int64_t begin, int64_t end) {
-    const ResizeCall &p = as<ResizeCall>(call);
-    constexpr int R = SUMS<S>;
-    const int64_t line = p.width * p.inner, out_line = p.out_width * p.inner;
-    const int64_t bands = (p.out_height + p.band - 1) / p.band;
-    Scratch<M, T, M> scratch(p);
-    if (!scratch.memory) return;
-    for (int64_t unit = begin; unit < end; unit++) {
-        const int64_t plane = unit / bands, band = unit % bands, y0 = band * p.band;
-        const int64_t rows = least(p.band, p.out_height - y0);
-        const int32_t top = at<int32_t>(p.bands)[2 * band];
-        const int32_t bottom = at<int32_t>(p.bands)[2 * band + 1];
-        const T *image = at<T>(p.image) + plane * p.height * line;
-        for (int64_t n = 0; n < p.tile_count; n++) {
-            const Columns columns = at<Columns>(p.tiles)[n];
-            const int64_t count = (columns.source_end - columns.source) * p.inner;
-            const int64_t out_count = (columns.end - columns.first) * p.inner;
-            for (int64_t place = top; place < bottom; place += R) {
-                const Bits<T> *from[R];
-                Bits<M> *to[R];
-                const int64_t together = least<int64_t>(R, bottom - place);
-                for (int64_t r = 0; r < R; r++) {
-                    const int64_t row = at<int32_t>(p.read)[place + least(r, together - 1)];
-                    from[r] = reinterpret_cast<const Bits<T> *>(image + row * line +
-                                                                columns.source * p.inner);
-                    // the rows beyond the last one have room of their own
-                    to[r] = reinterpret_cast<Bits<M> *>(scratch.lines + (place - top + r) * p.line);
-                }
-                turn_rows<Bits<T>, R>(from, count, reinterpret_cast<Bits<T> *>(scratch.turned));
-                sum_across<T, S, M>(p, scratch.turned, columns, scratch.summed);
-                turn_back<Bits<M>, R>(reinterpret_cast<Bits<M> *>(scratch.summed), out_count, to,
-                                      R);
-            }
-            const M *lines = scratch.lines - top * p.line;
-            T *out = at<T>(p.out) + (plane * p.out_height + y0) * out_line;
-            out += columns.first * p.inner;
-            for (int64_t y = y0; y < y0 + rows; y++, out += out_line)
-                sum_down<T, S, M>(p, lines, y, columns, image, out);
-        }
-    }
+    walk_across_first<T, M, SUMS<S>>(as<ResizeCall>(call), begin, end, sum_across<T, S, M>,
+                                     sum_down<T, S, M>);
 }
 
 struct Entry {

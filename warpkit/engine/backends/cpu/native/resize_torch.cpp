@@ -5,9 +5,7 @@
 // the lower half. A pair whose second weight is 0 reads the next pixel anyway, which may be one row
 // or column more than a tile has: axes.py leaves room for it.
 #include "kernels.h"
-#include "memory.h"
-#include "resize_call.h"
-#include "resize_turn.h"
+#include "resize_walk.h"
 
 namespace warpkit {
 namespace WARPKIT_ISA {
@@ -125,9 +123,10 @@ template <int N> INLINE Vec<uint8_t, N> sum_lines(const ResizeCall &p, const uin
     return sums.bytes(p.share);
 }
 
-// `count` numbers of row n; the lines have one vector more than count.
-void sum_down(const ResizeCall &p, const uint8_t *lines, int64_t stride, int64_t n, int64_t count,
-              uint8_t *out) {
+// Row n of a tile; the lines have one vector more than its numbers.
+void sum_down(const ResizeCall &p, const uint8_t *lines, int64_t n, const Columns &columns,
+              const uint8_t *, uint8_t *out) {
+    const int64_t stride = p.line, count = (columns.end - columns.first) * p.inner;
     int64_t e = 0;
     for (; e + WIDE <= count; e += WIDE) store(out + e, sum_lines<WIDE>(p, lines + e, stride, n));
     for (; e < count; e += 16) {
@@ -137,43 +136,9 @@ void sum_down(const ResizeCall &p, const uint8_t *lines, int64_t stride, int64_t
     }
 }
 
-// Units are bands of rows of the result, numbered across all planes.
 template <int C> void resize_pairs(const Call &call, int64_t begin, int64_t end) {
-    const ResizeCall &p = as<ResizeCall>(call);
-    const int64_t line = p.width * p.inner, out_line = p.out_width * p.inner;
-    const int64_t bands = (p.out_height + p.band - 1) / p.band;
-    BorrowedRow<uint8_t> memory(p.lines + p.turned + p.summed);
-    if (!memory) return;
-    uint8_t *lines = memory.numbers, *turned = lines + p.lines, *summed = turned + p.turned;
-    for (int64_t unit = begin; unit < end; unit++) {
-        const int64_t plane = unit / bands, band = unit % bands, y0 = band * p.band;
-        const int64_t rows = least(p.band, p.out_height - y0);
-        const int32_t top = at<int32_t>(p.bands)[2 * band];
-        const int32_t bottom = at<int32_t>(p.bands)[2 * band + 1];
-        const uint8_t *image = at<uint8_t>(p.image) + plane * p.height * line;
-        for (int64_t n = 0; n < p.tile_count; n++) {
-            const Columns columns = at<Columns>(p.tiles)[n];
-            const int64_t count = (columns.source_end - columns.source) * p.inner;
-            const int64_t out_count = (columns.end - columns.first) * p.inner;
-            for (int64_t place = top; place < bottom; place += R) {
-                const uint8_t *from[R];
-                uint8_t *to[R];
-                const int64_t together = least<int64_t>(R, bottom - place);
-                for (int64_t r = 0; r < R; r++) {
-                    const int64_t row = at<int32_t>(p.read)[place + least(r, together - 1)];
-                    from[r] = image + row * line + columns.source * p.inner;
-                    to[r] = lines + (place - top + r) * p.line;
-                }
-                turn_rows<uint8_t, R>(from, count, turned);
-                sum_across<C>(p, turned, columns, summed);
-                turn_back<uint8_t, R>(summed, out_count, to, R);
-            }
-            uint8_t *out = at<uint8_t>(p.out) + (plane * p.out_height + y0) * out_line;
-            out += columns.first * p.inner;
-            for (int64_t y = y0; y < y0 + rows; y++, out += out_line)
-                sum_down(p, lines - top * p.line, p.line, y, out_count, out);
-        }
-    }
+    walk_across_first<uint8_t, uint8_t, R>(as<ResizeCall>(call), begin, end, sum_across<C>,
+                                           sum_down);
 }
 
 }  // namespace

@@ -49,8 +49,10 @@ template <class U, int R, class From, class To> INLINE void turn_block(From from
         }
 }
 
-// Transposes `count` numbers of R rows: number e of row r goes to turned[e * R + r].
-template <class U, int R> void turn_rows(const U *const *row, int64_t count, U *turned) {
+// Transposes `count` numbers of R rows: number e of row r goes to turned[e * R + r]. Compiled once
+// for all kernels that transpose such rows: inlined into each, it adds 100 KB to the library.
+template <class U, int R>
+__attribute__((noinline)) void turn_rows(const U *const *row, int64_t count, U *turned) {
     if (count < R) {
         for (int64_t e = 0; e < count; e++)
             for (int r = 0; r < R; r++) turned[e * R + r] = row[r][e];
@@ -64,8 +66,8 @@ template <class U, int R> void turn_rows(const U *const *row, int64_t count, U *
 }
 
 // The inverse, for the first `rows` of the R rows.
-template <class U, int R>
-void turn_back(const U *turned, int64_t count, U *const *row, int64_t rows) {
+template <class U, int R> __attribute__((noinline)) void turn_back(const U *turned, int64_t count,
+                                                                   U *const *row, int64_t rows) {
     if (count < R || rows < R) {
         for (int64_t r = 0; r < rows; r++)
             for (int64_t e = 0; e < count; e++) row[r][e] = turned[e * R + r];
