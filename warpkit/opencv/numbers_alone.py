@@ -83,6 +83,11 @@ def _matrix(value: Any, *shapes: tuple[int, int]) -> np.ndarray | None:
     return found.astype(np.float64) if found is not None and found.shape in shapes else None
 
 
+def floats(values: np.ndarray) -> tuple[float, ...]:
+    """The numbers of an array, as a `PlainLens` and a `PlainPose` have them."""
+    return tuple(map(float, values.ravel().tolist()))
+
+
 def brown_lens(camera: Any, k: Any) -> Any:
     """The `PlainLens` of a matrix (3, 3) and coefficients, for undistorting points."""
     known, matrix = kernels(), _matrix(camera, (3, 3))
@@ -94,11 +99,11 @@ def brown_lens(camera: Any, k: Any) -> Any:
     if coefficients.size != max(coefficients.shape):
         return None
     (fx, _, cx), (_, fy, cy), _ = matrix.tolist()
-    flat = coefficients.ravel().tolist()
+    flat = floats(coefficients)
     if not any(flat[12:]):
-        return known.PlainLens("brown", (fx, fy, cx, cy), tuple(map(float, flat[:12])))
+        return known.PlainLens("brown", (fx, fy, cx, cy), flat[:12])
     tilting = (matrix.flatten().tolist() for matrix in opencv_lenses.tilts(*flat[12:]))
-    return known.PlainLens("brown", (fx, fy, cx, cy), tuple(map(float, flat)), *tilting)
+    return known.PlainLens("brown", (fx, fy, cx, cy), flat, *tilting)
 
 
 def undistorted_points(
@@ -133,7 +138,7 @@ def fisheye_lens(camera: Any, k: Any) -> Any:
     if known is None or matrix is None or k is None or k.size != 4 or max(k.shape) != 4:
         return None
     (fx, _, cx), (_, fy, cy), _ = matrix.tolist()
-    return known.PlainLens("fisheye", (fx, fy, cx, cy), tuple(map(float, k.ravel().tolist())))
+    return known.PlainLens("fisheye", (fx, fy, cx, cy), floats(k))
 
 
 def moved_points(src: Any, m: Any) -> np.ndarray | None:

@@ -20,7 +20,7 @@ from warpkit.engine.sampling.rules import SamplingRule
 from warpkit.opencv import numbers_alone, quick
 from warpkit.opencv.cameras import is_nothing
 from warpkit.opencv.layout import planes
-from warpkit.opencv.numbers_alone import NUMBERS, brown_lens
+from warpkit.opencv.numbers_alone import NUMBERS, brown_lens, fisheye_lens
 from warpkit.opencv.plain_matrices import number, pair
 
 SINGLE, PIXEL = np.dtype(np.float32), np.dtype(np.int16)
@@ -60,14 +60,7 @@ def _lens(model: str, camera: Any, k: Any) -> Any:
         return None
     if model == "brown":
         return brown_lens(camera, k)
-    k = np.zeros(4) if is_nothing(k) else k
-    if camera.shape != (3, 3) or camera.dtype not in NUMBERS or k.dtype not in NUMBERS:
-        return None
-    if k.size != 4 or max(k.shape) != 4:
-        return None
-    (fx, _, cx), (_, fy, cy), _ = camera.astype(np.float64).tolist()
-    flat = tuple(k.astype(np.float64).ravel().tolist())
-    return numbers_alone.kernels().PlainLens("fisheye", (fx, fy, cx, cy), flat)  # pyright: ignore
+    return fisheye_lens(camera, np.zeros(4) if is_nothing(k) else k)
 
 
 def converted(map1: Any, map2: Any, kind: str, whole: bool) -> Maps | None:

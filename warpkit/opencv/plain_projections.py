@@ -15,7 +15,7 @@ import numpy as np
 
 from warpkit.opencv import jacobians, numbers_alone
 from warpkit.opencv.cameras import point_rows
-from warpkit.opencv.numbers_alone import FLOATS, numbers
+from warpkit.opencv.numbers_alone import FLOATS, floats, numbers
 
 LEAST_RATIO = 2.0**-23
 """An aspect ratio up to this size counts as not given."""
@@ -40,10 +40,10 @@ def brown(
     if type(ratio) not in (int, float):
         return None
     if coefficients.size == 14:
-        flat = coefficients.ravel().tolist()
+        flat = floats(coefficients)
         tilt = lens.tilt if any(flat[12:]) else UPRIGHT
         slopes = [v for slope in jacobians.tilting(*flat[12:]) for v in slope.flatten().tolist()]
-        lens = lens._replace(k=_floats(coefficients), tilt=tilt, tilting=slopes)
+        lens = lens._replace(k=flat, tilt=tilt, tilting=slopes)
     fixed = ratio > LEAST_RATIO
     if fixed:
         _, fy, cx, cy = lens.camera
@@ -71,8 +71,4 @@ def _pose(rvec: Any, tvec: Any, vector: Any = None) -> Any:
     axis = turn if vector is None else vector
     if axis.size != 3 or not all(map(math.isfinite, axis.ravel().tolist())):
         return None  # Python's sine of infinity raises an error
-    return known.PlainPose(_floats(axis), None if vector is None else _floats(turn), _floats(shift))
-
-
-def _floats(values: np.ndarray) -> tuple[float, ...]:
-    return tuple(map(float, values.ravel().tolist()))
+    return known.PlainPose(floats(axis), None if vector is None else floats(turn), floats(shift))
