@@ -15,8 +15,7 @@ import triton
 import triton.language as tl
 
 from warpkit.engine.backends.cuda.positions import (
-    CONSTANT,
-    TRANSPARENT,
+    MISSING,
     first_tap,
     map_tile,
     resolve,
@@ -69,9 +68,9 @@ def scatter_kernel(
                 at_x, in_x = resolve(first_x, i, width, BORDER_X)
                 weight_x = weigh(tx, i, norm_x, WAY)[0]
                 inside = near
-                if BORDER_Y == CONSTANT or BORDER_Y == TRANSPARENT:
+                if (MISSING >> BORDER_Y) & 1:
                     inside = inside & in_y
-                if BORDER_X == CONSTANT or BORDER_X == TRANSPARENT:
+                if (MISSING >> BORDER_X) & 1:
                     inside = inside & in_x
                 term = ((weight_y * weight_x)[None, :] * g).to(tl.float64) * per_unit
                 # NaN, which has no integer, makes the whole channel NaN, see `scales`

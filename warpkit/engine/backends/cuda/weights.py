@@ -13,7 +13,7 @@ import math
 import triton
 import triton.language as tl
 
-from warpkit.engine.backends.cuda.positions import CONSTANT, TRANSPARENT, resolve
+from warpkit.engine.backends.cuda.positions import MISSING, resolve
 from warpkit.engine.sampling.rules import CODE, CUBIC_A
 
 NEAREST = tl.constexpr(CODE["nearest"])
@@ -108,7 +108,7 @@ def tap_coverage(
     """Along one axis: whether any tap is inside, whether all are, and the sum of their weights."""
     total = t * 0 + 1
     some, every = first == first, first == first
-    if BORDER == CONSTANT or BORDER == TRANSPARENT:
+    if (MISSING >> BORDER) & 1:
         total, some = t * 0, first != first
         for k in tl.static_range(TAPS):
             inside = resolve(first, k, length, BORDER)[1]
