@@ -131,10 +131,15 @@ class Compiler(NamedTuple):
         return self.words
 
 
+def wants_none() -> bool:
+    """Whether WARPKIT_CXX asks for no library."""
+    return os.environ.get("WARPKIT_CXX") == "none"
+
+
 def find_compiler() -> Compiler:
     """The compiler in WARPKIT_CXX, or this Python's ziglang."""
     words = shlex.split(os.environ.get("WARPKIT_CXX", ""))
-    if words == ["none"]:
+    if wants_none():
         raise BuildError("WARPKIT_CXX=none asks for no library")
     if not words:
         zig = find_zig()
@@ -221,12 +226,12 @@ def flags_for(compiler: Compiler, target: Target, isa: str) -> list[str]:
     return [*([f"-march={level}"] if level else []), *wide]
 
 
-def common_words(compiler: Compiler, target: Target) -> list[str]:
-    """The beginning of all commands of a compiler."""
+def words_for(compiler: Compiler, target: Target, isa: str) -> list[str]:
+    """The beginning of every command that compiles for an instruction set."""
     words = [*compiler.words, *FLAGS, *FAMILY_FLAGS[compiler.family], *extra_flags()]
     if target.system == "windows":
         words.remove("-fPIC")  # the default on Windows
-    return words
+    return [*words, *flags_for(compiler, target, isa)]
 
 
 def compile_commands(
@@ -237,7 +242,6 @@ def compile_commands(
     headers: the precompiled vec.h of each set, if there is one.
     """
     baseline, *_ = sets = list(LEVELS[target.processor])
-    common = common_words(compiler, target)
     digest = library.source_digest(sources())
     commands = {}
     files = sorted(sources().glob("*.cpp"), key=lambda file: (file.stem not in LONGEST, file))
@@ -250,7 +254,7 @@ def compile_commands(
             what = [f"-DWARPKIT_{defined}", "-c", source.name, "-o", str(out)]
             if headers and not alone:
                 what = [*UNDATED, "-include-pch", str(headers[isa]), *what]
-            commands[out] = [*common, *flags_for(compiler, target, isa), *what]
+            commands[out] = [*words_for(compiler, target, isa), *what]
     return commands
 
 
@@ -259,17 +263,17 @@ def precompile_commands(compiler: Compiler, target: Target, to: Path) -> dict[st
 
     Intrinsics take most of the compile time of small files. The file's name depends on tree,
     contents and flags: several trees may share a cache, whose objects refer to the header by its
-    name.
+    name. The header is named with its folder, or zig would take another tree's from the cache.
     """
     if compiler.family == "gcc":
         return {}
-    commands = {}
+    header, commands = sources() / "vec.h", {}
     for isa in LEVELS[target.processor]:
-        flags = [*common_words(compiler, target), *flags_for(compiler, target, isa)]
-        what = [f"-DWARPKIT_ISA={isa}", *UNDATED, "-x", "c++-header", "vec.h", "-o"]
-        told = [str(sources()), (sources() / "vec.h").read_text(), *flags[len(compiler.words) :]]
+        words = words_for(compiler, target, isa)
+        what = [f"-DWARPKIT_ISA={isa}", *UNDATED, "-x", "c++-header", str(header), "-o"]
+        told = [str(header), header.read_text(), *words[len(compiler.words) :]]
         name = f"vec-{isa}-{hashlib.sha256(repr(told).encode()).hexdigest()[:16]}.pch"
-        commands[isa] = [*flags, *what, str(to / name)]
+        commands[isa] = [*words, *what, str(to / name)]
     return commands
 
 
@@ -385,14 +389,9 @@ class NativeBuild(BuildHookInterface):  # pyright: ignore
             self.folder.cleanup()
 
 
-def wants_none() -> bool:
-    """Whether WARPKIT_CXX asks for no library."""
-    return os.environ.get("WARPKIT_CXX") == "none"
-
-
 def is_current() -> bool:
     """Whether the tree's library matches its sources."""
-    file = ROOT / PACKAGE / library.FILES.get(this_machine().system, "libwarpkit.so")
+    file = ROOT / PACKAGE / library.PATH.name
     return file.exists() and library.source_digest(sources()).encode() in file.read_bytes()
 
 
