@@ -44,12 +44,8 @@ template <class R, int DOWN> struct ImageGradient {
         if (t.columns > t.room || t.rows > t.room || t.columns * t.rows > t.room)
             return add_each_tap(p, job, t, g);
         memset(window, 0, size_t(t.columns * t.rows * GROUP) * sizeof(R));
-        if (DOWN > 1 || t.taps == 2) add_pixels<2>(p, t, g);
-        else if constexpr (DOWN == 1) {
-            if (t.taps == 1) add_pixels<1>(p, t, g);
-            else if (t.taps == 4) add_pixels<4>(p, t, g);
-            else add_pixels<8>(p, t, g);
-        }
+        if constexpr (DOWN > 1) add_pixels<2>(p, t, g);
+        else with_taps(t.taps, [&](auto taps) { add_pixels<taps>(p, t, g); });
         flush(p, job, t, g);
     }
 

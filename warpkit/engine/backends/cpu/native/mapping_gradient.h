@@ -29,9 +29,10 @@ template <class R, int DOWN> struct MappingGradient {
         if constexpr (DOWN == 4) {
             if (t.close) add_pixels<2, true>(p, t, g, planes);
             else add_pixels<2, false>(p, t, g, planes);
-        } else if (t.taps == 2) add_pixels<2, false>(p, t, g, planes);
-        else if (t.taps == 4) add_pixels<4, false>(p, t, g, planes);
-        else add_pixels<8, false>(p, t, g, planes);
+        } else
+            with_taps(t.taps, [&](auto taps) {
+                if constexpr (taps > 1) add_pixels<taps, false>(p, t, g, planes);
+            });
         for (int k = 0; k < g.count && p.dense && !t.whole; k++)
             add_background(p, t, g, fill + k * p.fill_channel, k);
     }

@@ -74,7 +74,8 @@ template <int TAPS, class V> INLINE void neighbours(const float *p, const int32_
     constexpr int L = COUNT<V>;
     if constexpr (TAPS == 2) pairs(p, offset, v[0], v[1], std::make_index_sequence<L / 2>{});
     else
-        for (int t = 0; t < TAPS; t += 4) {
+        for (int n = 0; n < TAPS; n += 4) {
+            const int t = n < TAPS - 4 ? n : TAPS - 4;  // may overlap the four before it
             V a = fours<V, 0>(p + t, offset), b = fours<V, 1>(p + t, offset);
             V c = fours<V, 2>(p + t, offset), d = fours<V, 3>(p + t, offset);
             V ab = pick<L, LowInTurn<L>>(a, b), cd = pick<L, LowInTurn<L>>(c, d);

@@ -39,6 +39,15 @@ inline int64_t resolve(int64_t index, int64_t length, int64_t border) {
     return least(rest, (border == REFLECT ? period - 1 : period) - rest);
 }
 
+// -- taps --
+
+// Calls use(taps) with the taps of an interpolation as a constant.
+template <class Use> INLINE void with_taps(int64_t taps, Use use) {
+#define WARPKIT_USE(name, number) \
+    if (taps == number) return use(std::integral_constant<int, number>{});
+    WARPKIT_INTERPOLATIONS(WARPKIT_USE)
+}
+
 // -- weights --
 //
 // For the taps around a position with fraction t along an axis, in float64, D positions at a time.

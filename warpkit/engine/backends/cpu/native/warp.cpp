@@ -293,14 +293,14 @@ template <class R, int TAPS> void warp(const Call &call, int64_t begin, int64_t 
 
 }  // namespace
 
-// float32, and all other types by float64; 2, 4 and 8 taps.
+// float32, and all other types by float64; more than one tap.
 Kernel choose_warp(const Call &call) {
-    static const Kernel KERNELS[2][3] = {
-        {warp<float, 2>, warp<float, 4>, warp<float, 8>},
-        {warp<double, 2>, warp<double, 4>, warp<double, 8>},
-    };
     const WarpCall &p = as<WarpCall>(call);
-    return KERNELS[p.type != FLOAT32][logarithm(p.taps) - 1];
+    Kernel found = nullptr;
+    with_taps(p.taps, [&](auto taps) {
+        if constexpr (taps > 1) found = p.type == FLOAT32 ? warp<float, taps> : warp<double, taps>;
+    });
+    return found;
 }
 
 }  // namespace WARPKIT_ISA
