@@ -94,7 +94,7 @@ def hostile_calls() -> dict[str, Callable[[], Any]]:
         if (way, rule) == ("lanczos4", "torchvision"):
             continue  # torch does not have it
         for shape, size in product(SHAPES, ((1, 1), (1, 300), (23, 7))):
-            options = HERE | {"interpolation": way, "arithmetic": rule}
+            options: dict[str, Any] = HERE | {"interpolation": way, "arithmetic": rule}
             made[f"hostile resize {way} {dtype} {rule} {shape} {size}"] = (
                 lambda d=dtype, s=shape, t=size, o=options: pushed(
                     lambda i: wk.resize(i, t, **o), mixed(*s, dtype=d)
@@ -193,10 +193,9 @@ def objects(dtype: torch.dtype, number: int) -> None:
     boxes = torch.cat((corners, corners + torch.rand(5, 2) * 40), 1).to(dtype)
     images, patches = mixed(2, channels, height, width), mixed(5, channels, 9, 11)
     for space, overlap in product(("theta", "pixel"), ("last", "sequential")):
+        options: dict[str, Any] = {"space": space, "overlap": overlap, "border_value": 0.5}
         pushed(
-            lambda p, m, s=space, o=overlap: wk.transform_patches(
-                p, boxes, m, index, space=s, overlap=o, border_value=0.5
-            ),
+            lambda p, m, o=options: wk.transform_patches(p, boxes, m, index, **o),
             images.to(dtype), made(5, 2, 3, dtype=dtype),
         )  # fmt: skip
     for rows in (2, 3):

@@ -14,6 +14,7 @@ import warpkit.opencv as wcv
 from warpkit.engine.arithmetic.opencv_lenses import Criteria
 from warpkit.engine.backends.cpu import fits, inverse, maps, moments, pictures
 from warpkit.engine.sampling.rules import BORDERS, INTERPOLATIONS
+from warpkit.types import Interpolation, LensModel
 
 
 def noise(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
@@ -29,7 +30,7 @@ def pushed(function: Callable[..., torch.Tensor], *leaves: torch.Tensor) -> None
         out.backward(noise(*out.shape, dtype=out.dtype))
 
 
-def lenses_of(model: str, count: int) -> None:
+def lenses_of(model: LensModel, count: int) -> None:
     """A lens map, distorted and undistorted points, and the gradients of both."""
     k, camera = 0.02 * noise(count).double(), torch.tensor([[50.0, 0, 31], [0, 52, 22], [0, 0, 1]])
     pushed(lambda c, k: wk.camera.undistort_map(c, k, (45, 53), model=model), camera.double(), k)
@@ -39,7 +40,7 @@ def lenses_of(model: str, count: int) -> None:
     )  # fmt: skip
 
 
-def spheres_of(interpolation: str) -> None:
+def spheres_of(interpolation: Interpolation) -> None:
     """A view of a sphere that shows a pole, and its gradients to the picture and the rotation."""
     turn = torch.linalg.matrix_exp(torch.tensor([[0.0, 0.2, 0], [-0.2, 0, 1.3], [0, -1.3, 0]]))
     pushed(
@@ -57,7 +58,7 @@ TILTED = LENS._replace(k=(0.01,) * 14, tilt=(1, 0, 0.1, 0, 1, 0.1, 0.1, 0.2, 1))
 FISHEYE = LENS._replace(model="fisheye", k=(0.1, -0.05, 0.01, 0.02))
 POSE = maps.PlainPose((0.1, -0.2, 0.3), None, (0.2, 0.1, 4.0))
 VIEW = tuple(np.linalg.inv([[45.0, 0, 30], [0, 44, 21], [0, 0, 1]]).ravel().tolist())
-HERE = {"backend": "cpu"}
+HERE: dict[str, Any] = {"backend": "cpu"}
 
 
 def side_by_side(image: torch.Tensor, size: tuple[int, int]) -> torch.Tensor:
@@ -73,20 +74,20 @@ def usual_calls() -> dict[str, Callable[[], Any]]:
     field = noise(40, 70, 2) * 60 - 5
     made: dict[str, Callable[[], Any]] = {}
     for way, border, dtype in product(INTERPOLATIONS, BORDERS[:-1], TYPES):
-        options = HERE | {"interpolation": way, "border": border}
+        options: dict[str, Any] = HERE | {"interpolation": way, "border": border}
         image, name = noise(2, 3, 45, 53, dtype=dtype), f"{way} {border} {dtype}"
-        size = HERE | {"size": (40, 70), **options}
-        made[f"affine {name}"] = lambda i=image, o=size: pushed(
+        sized = options | {"size": (40, 70)}
+        made[f"affine {name}"] = lambda i=image, o=sized: pushed(
             lambda *t: wk.warp_affine(*t, **o), i, turned.clone()
         )
-        made[f"perspective {name}"] = lambda i=image, o=size: pushed(
+        made[f"perspective {name}"] = lambda i=image, o=sized: pushed(
             lambda *t: wk.warp_perspective(*t, **o), i, tilted.clone()
         )
         made[f"remap {name}"] = lambda i=image, o=options: pushed(
             lambda *t: wk.remap(*t, **o), i, field.clone()
         )
         for arithmetic in ("opencv4", "opencv5"):
-            plain = size | {"arithmetic": arithmetic}
+            plain: dict[str, Any] = sized | {"arithmetic": arithmetic}
             made[f"{arithmetic} {name}"] = lambda i=image, o=plain: (
                 wk.warp_affine(i, turned, **o),
                 wk.warp_perspective(i, tilted, **o),
