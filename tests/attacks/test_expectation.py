@@ -11,6 +11,7 @@ from torch import Tensor
 
 import warpkit as wk
 from tests.support.inputs import noise, seeded
+from tests.support.second_order import gradgradcheck
 from tests.support.tolerances import TOLERANCE
 from warpkit.attacks import AffineDistribution, expectation
 
@@ -145,7 +146,7 @@ def test_second_derivatives_and_the_gradient_to_matrices():
 
     inputs = (image.requires_grad_(), matrices.requires_grad_())
     assert torch.autograd.gradcheck(value, inputs)
-    assert torch.autograd.gradgradcheck(value, inputs)
+    assert gradgradcheck(value, inputs)
 
 
 def test_without_gradients_nothing_is_saved():

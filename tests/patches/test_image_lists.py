@@ -101,7 +101,7 @@ def test_a_tensor_listed_twice_gets_the_sum_of_gradients():
 
 @pytest.mark.parametrize("function", ["crop", "transform", "paste"])
 def test_gradcheck_of_image_lists(function):
-    images = [noise(1, 5, 6).requires_grad_(), noise(1, 7, 4, seed=1).requires_grad_()]
+    images = [noise(1, 4, 5).requires_grad_(), noise(1, 6, 4, seed=1).requires_grad_()]
     boxes = torch.tensor([[2.6, 2.3, 3.1, 2.9, 20], [1.9, 3.2, 2.4, 4.1, -50]]).double()
     boxes.requires_grad_()
     moves = torch.eye(2, 3, dtype=torch.float64) + 0.1 * noise(2, 2, 3, seed=4)

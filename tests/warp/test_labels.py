@@ -235,7 +235,7 @@ def test_compiled_code_accepts_any_border_value():
         return wk.warp_affine(image, [[1.0, 0, 9], [0, 1, 0]], border_value=value, **NEAREST)
 
     torch._dynamo.reset()
-    compiled = torch.compile(warp, fullgraph=True, backend="aot_eager")
+    compiled = torch.compile(warp, fullgraph=True, backend="eager")
     for dtype, values in (("int64", (3, 5, 2**62 + 1, 2**70)), ("uint64", (2**64 - 1, 7, -9))):
         image = labels(dtype, 1, 1, 2)
         for value in values:
