@@ -42,10 +42,10 @@ def test_a_motion_made_by_interpolation_is_found_exactly(loss, dtype):
     for seed in range(5):
         moving, fixed, true = registration_toy(seed, dtype)
         found = wk.align(moving, fixed, loss=loss)
-        assert found.converged
-        assert corner_error(found.matrix, true, (16, 18)) < TOLERANCE["align exact pixels"]
-        assert found.gain.sub(1).abs().max() < 1e-5
-        assert found.bias.abs().max() < 1e-5
+        assert found.converged, seed
+        assert corner_error(found.matrix, true, (16, 18)) < TOLERANCE["align exact pixels"], seed
+        assert found.gain.sub(1).abs().max() < 1e-5, seed
+        assert found.bias.abs().max() < 1e-5, seed
 
 
 @pytest.mark.parametrize("model", ["translation", "euclidean", "similarity", "perspective"])

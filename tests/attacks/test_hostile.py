@@ -84,11 +84,11 @@ def test_a_random_steps_gradient_uses_the_same_draw():
         shown = Pipeline(flip)(leaf)
         (grad,) = torch.autograd.grad(shown[0, 0, 0, 0], leaf)
         at = int(grad[0, 0, 0].argmax())
-        assert shown[0, 0, 0, 0] == image[0, 0, 0, at]
+        assert shown[0, 0, 0, 0] == image[0, 0, 0, at], seed
         flipped.add(at)
         torch.manual_seed(seed)
         with torch.no_grad():
-            assert torch.equal(Pipeline(flip)(image), shown)  # no further number is drawn
+            assert torch.equal(Pipeline(flip)(image), shown), seed  # no further number is drawn
     assert flipped == {0, 15}
 
 

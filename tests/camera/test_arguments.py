@@ -54,9 +54,12 @@ def test_several_lenses_are_a_batch():
     k = np.stack([lens(5, s, size=0.1) for s in (1, 3)])
     assert camera.distort_points(POINTS, CAMERA, k).shape == (2, 2, 2)
     assert camera.distort_points(POINTS, CAMERA, k[:1, None]).shape == (1, 1, 2, 2)
-    for shape in ((6, 1), (1, 6), (1, 1), (5, 1, 1)):
-        with pytest.raises(ValueError, match=re.escape("`distortion` must be of shape (..., n)")):
-            camera.distort_points(POINTS, CAMERA, np.zeros(shape))
+
+
+@pytest.mark.parametrize("shape", [(6, 1), (1, 6), (1, 1), (5, 1, 1)], ids=str)
+def test_coefficients_of_other_shapes_are_rejected(shape):
+    with pytest.raises(ValueError, match=re.escape("`distortion` must be of shape (..., n)")):
+        camera.distort_points(POINTS, CAMERA, np.zeros(shape))
 
 
 def test_8_bit_images_warn_which_argument_gets_no_gradient():

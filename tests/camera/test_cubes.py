@@ -65,7 +65,7 @@ def test_directions_are_continuous_across_seams():
     near = {"bilinear": 2.5e-4, "bicubic": 1.6e-3, "lanczos4": 7e-4, "nearest": 1.6e-2}
     for interpolation in INTERPOLATIONS:
         found = camera.from_cube(cube, (256, 512), interpolation=interpolation)
-        assert (found - truth).abs().max() < near[interpolation]
+        assert (found - truth).abs().max() < near[interpolation], interpolation
     assert (camera.to_cube(truth, 64) - cube).abs().max() < 1e-4
 
 

@@ -231,7 +231,7 @@ def test_a_lens_is_learnt_although_part_of_the_image_is_undefined():
         optimizer.param_groups[0]["lr"] = 0.2 * (1 - step / 300)
         image, matrix, k = shown(steps * unit)
         (image - target).square().mean().backward()
-        assert steps.grad is not None
+        assert steps.grad is not None, step
         assert steps.grad.isfinite().all(), step
         optimizer.step()
     missing = camera.distort_map(matrix, k, (48, 64)).isnan().any(-1)

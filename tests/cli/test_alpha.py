@@ -72,9 +72,9 @@ def test_pixels_match_premultiplied_interpolation(mode: str, value: tuple[int, .
     for c in range(channels - 1):
         weighed = bilinear(pixels[..., c] * (pixels[..., -1] / 1.0), value[c] * value[-1])
         true = weighed[seen] / alpha[seen]
-        assert np.abs(found[..., c][seen] - true).max() <= 0.5 + 1e-9  # only one rounding
+        assert np.abs(found[..., c][seen] - true).max() <= 0.5 + 1e-9, c  # only one rounding
         straight = np.rint(bilinear(pixels[..., c], value[c]))[seen]
-        assert np.abs(straight - true).max() > 20  # without alpha the colours differ
+        assert np.abs(straight - true).max() > 20, c  # without alpha the colours differ
 
 
 def test_half_covered_pixels_keep_their_colour():

@@ -230,10 +230,10 @@ def test_integration_gives_the_matrix_exponential():
         ours = flow.integrate(velocity, steps=steps)[inner]
         eye = torch.eye(2).double()
         euler = matrix_power(eye + turn / 2**steps, 2**steps) - eye
-        assert (ours - linear(euler, (41, 41), center)[inner]).abs().max() < 1e-11
+        assert (ours - linear(euler, (41, 41), center)[inner]).abs().max() < 1e-11, steps
         truth = linear(matrix_exp(turn) - eye, (41, 41), center)[inner]
         # |A|^2 / 2^(steps + 1) of 12 pixels from the centre, and a little for the higher terms
-        assert (ours - truth).abs().max() < 1.5 * 0.3**2 / 2 ** (steps + 1) * 12
+        assert (ours - truth).abs().max() < 1.5 * 0.3**2 / 2 ** (steps + 1) * 12, steps
     back = flow.compose(flow.integrate(velocity), flow.integrate(-velocity))
     assert back[inner].abs().max() < 0.01
 
@@ -298,11 +298,16 @@ def test_errors():
         flow.compose(torch.zeros(2, 4, 5, 2), torch.zeros(3, 4, 5, 2))
     with pytest.raises(ValueError, match=re.escape("from_points: `points` must be of shape")):
         flow.from_points(torch.zeros(0, 5, 2))
-    for steps, error in ((1.0, TypeError), (True, TypeError), (-1, ValueError), (61, ValueError)):
-        with pytest.raises(error, match="integrate: `steps` must be"):
-            flow.integrate(field, steps=steps)  # pyright: ignore
     with pytest.raises(ValueError, match="warp_flow: `border` must be one of"):
         wk.warp_flow(image, field, border="mirror")
+
+
+@pytest.mark.parametrize(
+    ("steps", "error"), [(1.0, TypeError), (True, TypeError), (-1, ValueError), (61, ValueError)]
+)
+def test_bad_numbers_of_steps_are_rejected(steps, error):
+    with pytest.raises(error, match="integrate: `steps` must be"):
+        flow.integrate(torch.zeros(4, 5, 2), steps=steps)
 
 
 def test_a_normalised_grid_gets_a_warning():

@@ -110,7 +110,7 @@ def test_thin_plates_of_any_points_are_finite_or_rejected():
         try:
             field = flow.thin_plate_spline(source, target, draw.size, smoothing=smooth)
         except ValueError as error:
-            assert "`target` must be points" in str(error)  # noqa: PT017
+            assert "`target` must be points" in str(error), number  # noqa: PT017
             continue
         if not field.isfinite().all():  # sources of 1e37, or distances of 1e-30, overflow
             continue

@@ -68,7 +68,7 @@ def test_batches_broadcast():
     for i in range(3):
         for j in range(2):
             alone = flow.thin_plate_points(points[i, 0], source, targets[j], smoothing=float(i))
-            assert (moved[i, j] - alone).abs().max() < 1e-12
+            assert (moved[i, j] - alone).abs().max() < 1e-12, (i, j)
     assert flow.thin_plate_points(points[0, 0, 0], source, targets).shape == (2, 2)
     assert flow.thin_plate_points(points[0, 0, :0], source, targets).shape == (2, 0, 2)
     mapped = torch.vmap(lambda p, t: flow.thin_plate_points(p, source, t), (None, 0))(

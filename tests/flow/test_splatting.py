@@ -214,9 +214,9 @@ def test_batches_vmap_compile_and_forward_mode():
         assert (leaf.grad - leaf2.grad).abs().max() < TOLERANCE["two modes float64"]
 
 
-def test_errors():
-    image, field = torch.zeros(3, 4, 5), torch.zeros(4, 5, 2)
-    cases = [
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
         ({"flow": torch.zeros(4, 6, 2)}, "`flow` must be of shape (..., 4, 5, 2), an offset for"),
         ({"flow": torch.zeros(2, 4, 5)}, "(..., 2, h, w) is flow.movedim(-3, -1)"),
         ({"mode": "max"}, "`mode` must be one of 'sum', 'average', 'softmax', got 'max'"),
@@ -227,10 +227,13 @@ def test_errors():
         ({"temperature": 0.0, "mode": "softmax"}, "`temperature` must be above 0, got 0.0"),
         ({"size": 5}, "`size` must be (H, W)"),
         ({"weights": torch.zeros(2, 1, 4, 5), "flow": torch.zeros(3, 4, 5, 2)}, "must broadcast"),
-    ]
-    for options, text in cases:
-        with pytest.raises((ValueError, TypeError), match=re.escape(text)):
-            flow.splat(image, **{"flow": field, **options})
+    ],
+    ids=["flow", "planar flow", "mode", "weights", "negative weights", "NaN", "temperature",
+         "temperature 0", "size", "batches"],
+)  # fmt: skip
+def test_errors(options, text):
+    with pytest.raises((ValueError, TypeError), match=re.escape(text)):
+        flow.splat(torch.zeros(3, 4, 5), **{"flow": torch.zeros(4, 5, 2), **options})
 
 
 def test_an_exported_splat_gives_the_same_result():

@@ -58,7 +58,7 @@ def test_the_image_ends_half_a_pixel_beyond_its_centres():
             for sign in (-1, 1):
                 step = torch.zeros(1, 1, 2)
                 step[..., axis] = sign * offset
-                assert flow.consistency(step, -step).item() is inside
+                assert flow.consistency(step, -step).item() is inside, (offset, inside, axis, sign)
     wide = torch.zeros(1, 1, 2)
     wide[..., 0] = 2.4
     assert flow.consistency(wide, -wide.expand(1, 3, 2)).item() is True

@@ -51,7 +51,7 @@ def test_every_type_and_autograd_mode():
         wanted = function((image.double() * 255).round().to(torch.uint8)).double() / 255
         got = wk.through_uint8(function, image)
         assert got.dtype == dtype
-        assert torch.equal(got, wanted.to(dtype))
+        assert torch.equal(got, wanted.to(dtype)), dtype
     image, tangent = noise(1, 7, 8), noise(1, 7, 8, seed=5)
     through = partial(wk.through_uint8, function)
     assert torch.equal(jvp(through, (image,), (tangent,))[1], function(tangent))

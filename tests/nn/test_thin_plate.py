@@ -87,12 +87,15 @@ def test_sampling_outside_gets_a_warning():
         bending(away, (20, 24)).eval()(images)
 
 
-def test_errors():
-    for value, text in (
-        ((1, 4), "`lattice` must be at least 2 x 2 points"),
-        (4, "(rows, columns)"),
-    ):
-        with pytest.raises((ValueError, TypeError), match=re.escape(text)):
-            SpatialTransformer(nn.Flatten(), (4, 4), transform="thin_plate", lattice=value)  # pyright: ignore
+@pytest.mark.parametrize(
+    ("lattice", "text"),
+    [((1, 4), "`lattice` must be at least 2 x 2 points"), (4, "(rows, columns)")],
+)
+def test_bad_lattices_are_rejected(lattice, text):
+    with pytest.raises((ValueError, TypeError), match=re.escape(text)):
+        SpatialTransformer(nn.Flatten(), (4, 4), transform="thin_plate", lattice=lattice)
+
+
+def test_a_thin_plate_has_no_theta():
     with pytest.raises(ValueError, match="`transform` must be one with a matrix"):
         bending(torch.zeros(32), (4, 4)).theta(noise(1, 1, 4, 4))

@@ -72,9 +72,9 @@ def test_the_hint_argument_changes_nothing(name):
     cv2 = installed_opencv()
     plain = getattr(ours, name)(*CALLS[name])
     for hint in (None, 0, ours.ALGO_HINT_ACCURATE, ours.ALGO_HINT_APPROX):
-        assert np.array_equal(getattr(ours, name)(*CALLS[name], hint=hint), plain)
+        assert np.array_equal(getattr(ours, name)(*CALLS[name], hint=hint), plain), hint
         if "hint" in getattr(cv2, name).__doc__:  # not every version has it
-            assert np.array_equal(getattr(cv2, name)(*CALLS[name], hint=hint), plain)
+            assert np.array_equal(getattr(cv2, name)(*CALLS[name], hint=hint), plain), hint
 
 
 @pytest.mark.parametrize("border", range(5))

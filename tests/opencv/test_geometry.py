@@ -182,10 +182,10 @@ def test_maps_are_converted_as_by_cv2(cv2):
                 truth = cv2.convertMaps(*maps, kind, nninterpolation=whole)
                 out = ours.convertMaps(*maps, kind, nninterpolation=whole)
                 for a, b in zip(out, truth, strict=True):
-                    assert (a is None) == (b is None)
+                    assert (a is None) == (b is None), kind
                     if a is not None:
-                        assert np.array_equal(a, b, equal_nan=True)
-                        assert a.dtype == b.dtype
+                        assert np.array_equal(a, b, equal_nan=True), kind
+                        assert a.dtype == b.dtype, kind
     for kind in (cv2.CV_32FC1, cv2.CV_32FC2, -1):
         for a, b in zip(ours.convertMaps(*fixed, kind), cv2.convertMaps(*fixed, kind), strict=True):
             assert_same_arrays(a, b)
@@ -424,7 +424,7 @@ def test_errors(case):
         call()
 
 
-def test_a_missing_name_says_what_to_do():
-    for name in ("GaussianBlur", "imread", "calibrateCamera"):
-        with pytest.raises(AttributeError, match=f"no attribute '{name}'.*import cv2 for the rest"):
-            getattr(ours, name)
+@pytest.mark.parametrize("name", ["GaussianBlur", "imread", "calibrateCamera"])
+def test_a_missing_name_says_what_to_do(name):
+    with pytest.raises(AttributeError, match=f"no attribute '{name}'.*import cv2 for the rest"):
+        getattr(ours, name)

@@ -36,14 +36,14 @@ def test_points_are_mapped_as_by_cv2s_matrix(n, noise):
         src, dst = pairs(seed, n, noise)
         truth, mask = cv2.findHomography(src, dst)
         out, found = ours.findHomography(src, dst)
-        assert (out.shape, out.dtype, out[2, 2]) == ((3, 3), np.float64, 1)
-        assert found.dtype == mask.dtype
-        assert np.array_equal(found, mask)
+        assert (out.shape, out.dtype, out[2, 2]) == ((3, 3), np.float64, 1), seed
+        assert found.dtype == mask.dtype, seed
+        assert np.array_equal(found, mask), seed
         most = TOLERANCE["cv2 homography of four" if n == 4 else "cv2 homography pixels"]
-        assert np.abs(carried(out, src) - carried(truth, src)).max() < most
+        assert np.abs(carried(out, src) - carried(truth, src)).max() < most, seed
         # our sum of squares is the smaller one
         ours_left, cv2s_left = (((carried(m, src) - dst) ** 2).sum() for m in (out, truth))
-        assert ours_left <= cv2s_left * (1 + 1e-9) + 1e-9
+        assert ours_left <= cv2s_left * (1 + 1e-9) + 1e-9, seed
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.5, 3.0])
@@ -52,12 +52,12 @@ def test_the_fast_path_of_arrays_finds_the_same_minimum(n, noise):
     needs_descent()
     for seed in range(30):
         src, dst = pairs(seed, n, noise)
-        assert plain_homography.of_many(src, dst, STEPS, 3.0) is not None
+        assert plain_homography.of_many(src, dst, STEPS, 3.0) is not None, seed
         matrix, mask = ours.findHomography(src[None].astype(np.float64), dst[:, None])
         truth, wanted = ours.findHomography(*map(torch.from_numpy, (src, dst)))
         off = np.abs(carried(matrix, src) - carried(truth.numpy(), src)).max()
-        assert off < TOLERANCE["homography of two starts"]
-        assert np.array_equal(mask, wanted.numpy())
+        assert off < TOLERANCE["homography of two starts"], seed
+        assert np.array_equal(mask, wanted.numpy()), seed
 
 
 def test_points_that_may_be_collinear_do_not_take_the_fast_path():
@@ -85,8 +85,8 @@ def test_forms_thresholds_and_degenerate_points_as_in_cv2():
         mask = np.zeros((12, 1), np.uint8)
         _, wanted = cv2.findHomography(src, dst, 0, threshold)
         _, found = ours.findHomography(src[:, None], dst[None], 0, threshold, mask)
-        assert found is mask
-        assert np.array_equal(found, wanted)
+        assert found is mask, threshold
+        assert np.array_equal(found, wanted), threshold
     assert np.array_equal(ours.findHomography(src.tolist(), dst.astype(np.float64))[0], matrix)
     column = np.float32([[3, 0], [3, 5], [3, 9], [3, 2]])
     for pair in ((column, dst[:4]), (src[:4], column[:, ::-1].copy())):

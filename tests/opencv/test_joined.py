@@ -26,10 +26,10 @@ def test_arrays_are_joined_as_by_cv2(dtype, channels):
                 shape[axis] = k + 1
             parts = [(random.normal(size=shape) * 50).astype(dtype) for shape in shapes]
             truth, out = getattr(cv2, name)(parts), getattr(ours, name)(tuple(parts))
-            assert (out.shape, out.dtype) == (truth.shape, truth.dtype)
-            assert np.array_equal(out, truth)
+            assert (out.shape, out.dtype) == (truth.shape, truth.dtype), (name, axis, count)
+            assert np.array_equal(out, truth), (name, axis, count)
             dst = np.zeros((*truth.shape[:2], *channels), dtype)
-            assert getattr(ours, name)(parts, dst) is dst
+            assert getattr(ours, name)(parts, dst) is dst, (name, axis, count)
 
 
 def test_a_stacked_array_and_one_channel_are_accepted():

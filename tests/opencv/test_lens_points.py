@@ -120,7 +120,7 @@ def test_an_array_of_points_through_two_lenses_is_a_map():
         (300, 480, (463.402, 290.317)),
         (550, 750, (797.51, 611.637)),
     ):
-        assert np.abs(shown[row, column] - wanted).max() < 1e-2
+        assert np.abs(shown[row, column] - wanted).max() < 1e-2, (row, column, wanted)
     picture = RANDOM.integers(1, 256, (SIZE[1], SIZE[0], 3), dtype=np.uint8)
     seen = ours.remap(picture, shown, None, ours.INTER_LINEAR)
     assert not seen[off].any()

@@ -164,7 +164,7 @@ def test_optimal_cameras_match_cv2(cv2, n, centred):
             matrix, roi = ours.getOptimalNewCameraMatrix(*args)
             truth, theirs = cv2.getOptimalNewCameraMatrix(*args)
             np.testing.assert_allclose(matrix, truth, rtol=1e-9, atol=1e-7)
-            assert roi == tuple(theirs)
+            assert roi == tuple(theirs), (seed, alpha, new)
 
 
 def test_tensors_have_the_exact_lens_models_gradients(cv2):

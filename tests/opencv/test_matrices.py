@@ -149,12 +149,12 @@ def test_points_and_results_have_cv2s_shapes_and_types():
         assert np.array_equal(function(src[:n].tolist(), dst[:n].astype(np.float64)), truth)
         for dtype in (torch.float32, torch.float64):
             out = function(torch.tensor(src[:n], dtype=dtype), dst[:n])
-            assert out.dtype == torch.float64
-            assert np.array_equal(out.numpy(), truth)
+            assert out.dtype == torch.float64, (name, n, dtype)
+            assert np.array_equal(out.numpy(), truth), (name, n, dtype)
     for method in (None, cv2.DECOMP_LU, cv2.DECOMP_SVD, cv2.DECOMP_QR, 16, 17):
         truth = cv2.getPerspectiveTransform(src, dst, solveMethod=method)
         out = ours.getPerspectiveTransform(src, dst, solveMethod=method)
-        assert np.abs(out - truth).max() < (1e-9 if method else 1e-300)
+        assert np.abs(out - truth).max() < (1e-9 if method else 1e-300), method
     with pytest.raises(ValueError, match="`solveMethod` must be DECOMP_LU, _SVD, _QR, _NORMAL or"):
         ours.getPerspectiveTransform(src, dst, cv2.DECOMP_EIG)
 

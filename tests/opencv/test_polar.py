@@ -96,9 +96,9 @@ def test_tensors_give_the_same_numbers_as_arrays():
             wanted = function(*arrays)
             found = function(*map(torch.from_numpy, arrays))
             for a, b in zip(found, wanted, strict=True):
-                assert np.array_equal(a.numpy(), b)
+                assert np.array_equal(a.numpy(), b), (dtype, function)
             mixed = function(torch.from_numpy(arrays[0]), arrays[1])
-            assert torch.equal(mixed[0], found[0])
+            assert torch.equal(mixed[0], found[0]), (dtype, function)
 
 
 def test_gradients_match_the_exact_formulas():

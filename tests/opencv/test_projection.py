@@ -63,7 +63,7 @@ def test_matrices_of_vectors_have_cv2s_bits(dtype, size):
             )
             for mine, theirs in zip(out, truth, strict=True):
                 assert_form(mine, theirs)
-                assert np.array_equal(mine, theirs)
+                assert np.array_equal(mine, theirs), shape
 
 
 @pytest.mark.parametrize("angle", [0.5, 1.0, 2.0, 2.8])
@@ -158,7 +158,7 @@ def test_scenes_have_cv2s_shapes_and_types():
         truth, out = cv2.projectPoints(scene, *args), ours.projectPoints(scene, *args)
         for mine, theirs in zip(out, truth, strict=True):
             assert_form(mine, theirs)
-        assert np.array_equal(out[0], truth[0])
+        assert np.array_equal(out[0], truth[0]), shape
     args = (TURN, SHIFT, CAMERA, FISHEYE)
     for shape in ((5, 1, 3), (1, 5, 3), (4, 2, 3)):
         scene = RANDOM.normal(0, 1, shape)

@@ -130,7 +130,7 @@ def test_arrays_and_tensors_give_the_same_bits(name, monkeypatch):
         with monkeypatch.context() as patch:
             patch.setattr(plain_maps.numbers_alone, "kernels", lambda: None)
             wanted = answers(ours, call)
-        assert differing(call, answers(ours, call), wanted)[0] == 0
+        assert differing(call, answers(ours, call), wanted)[0] == 0, seed
 
 
 SETS = """

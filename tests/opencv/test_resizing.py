@@ -69,9 +69,9 @@ def test_sizes_by_factors_match_cv2(factor):
         image = IMAGE[:height]
         if round(height * factor) and round(23 * factor):
             wanted = cv2.resize(image, None, fx=factor, fy=factor)
-            assert ours.resize(image, None, fx=factor, fy=factor).shape == wanted.shape
-            assert ours.resize(image, (0, 0), fx=factor, fy=factor).shape == wanted.shape
-            assert ours.resize(image, (0, 7), fx=factor, fy=factor).shape == wanted.shape
+            assert ours.resize(image, None, fx=factor, fy=factor).shape == wanted.shape, height
+            assert ours.resize(image, (0, 0), fx=factor, fy=factor).shape == wanted.shape, height
+            assert ours.resize(image, (0, 7), fx=factor, fy=factor).shape == wanted.shape, height
 
 
 @compares_with_opencv

@@ -116,7 +116,7 @@ def test_types_with_the_same_range_can_be_mixed():
     expected[:, :2, :2] = 1
     for dtype in (torch.float64, torch.float16, torch.bfloat16, torch.bool):
         pasted = wk.paste_patches(images, torch.ones(1, 2, 2, dtype=dtype), matrices, None)
-        assert torch.equal(pasted, expected)
+        assert torch.equal(pasted, expected), dtype
     for dtype in (torch.int16, torch.int64):
         patch = torch.full((1, 2, 2), 200, dtype=dtype)
         pasted = wk.paste_patches(images.byte(), patch, matrices, None)

@@ -74,8 +74,8 @@ def test_black_stays_black_in_any_number_of_channels():
         size = (image.shape[1], image.shape[0])
         for inter in (0, 1, 2, 3, 4):
             border = (n + inter) % 5
-            assert not ours.warpAffine(image, turn, size, None, inter, border).any()
-            assert not ours.warpPerspective(image, square, size, None, inter, border).any()
+            assert not ours.warpAffine(image, turn, size, None, inter, border).any(), inter
+            assert not ours.warpPerspective(image, square, size, None, inter, border).any(), inter
 
 
 def test_a_strip_rotated_by_45_degrees_reads_no_memory_beside_it():

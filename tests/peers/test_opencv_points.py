@@ -125,7 +125,7 @@ def test_undistorted_points_equal_those_without_a_lens(count: int, turned: bool)
         camera, lens, turn, seen, shown = randomly(count, np.random.default_rng(seed))
         turn = turn if turned else np.zeros(3)
         found = ours.undistortPoints(seen, camera, lens, None, ours.Rodrigues(turn)[0], camera)
-        assert np.abs(found - shown(turn)).max() <= 1e-2
+        assert np.abs(found - shown(turn)).max() <= 1e-2, seed
 
 
 @pytest.mark.skipif(not installed_is_5, reason="OpenCV 4's undistortPoints has no criteria")

@@ -252,7 +252,7 @@ def test_probabilities_of_0_and_1(name: str, p: float):
     ours = getattr(transforms, name)(p=p)
     for seed in range(5):
         torch.manual_seed(seed)
-        assert (ours(IMAGE) is IMAGE) == (p == 0.0)
+        assert (ours(IMAGE) is IMAGE) == (p == 0.0), seed
 
 
 @pytest.mark.parametrize("padding", [None, 1, (1, 1), (1, 1, 1, 1)])

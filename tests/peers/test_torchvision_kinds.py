@@ -138,7 +138,7 @@ def test_boxes_enclose_their_moved_corners(name: str, dtype: torch.dtype, kind: 
         params = transform.make_params([given])
         found = transform.transform(given, params)
         height, width = getattr(transform, "output_size", lambda _, size: size)(params, SIZE)
-        assert found.canvas_size == (height, width)
+        assert found.canvas_size == (height, width), seed
         wide = tv_tensors.wrap(given.as_subclass(Tensor).double(), like=given)
         plain = v2.functional.convert_bounding_box_format(wide, new_format="XYXY")
         x1, y1, x2, y2 = plain.as_subclass(Tensor).unbind(-1)
@@ -322,14 +322,14 @@ def test_draws_of_rotations_stay_in_their_ranges(degrees: Any, shear: Any):
     for seed in range(10):
         torch.manual_seed(seed)
         drawn = affine.make_params([image])
-        assert low_high[0] <= drawn["angle"] <= low_high[1]
-        assert low_high[0] <= turn.make_params([])["angle"] <= low_high[1]
-        assert tuple(drawn["translate"]) == (0, 0)
-        assert drawn["scale"] == 1.0
+        assert low_high[0] <= drawn["angle"] <= low_high[1], seed
+        assert low_high[0] <= turn.make_params([])["angle"] <= low_high[1], seed
+        assert tuple(drawn["translate"]) == (0, 0), seed
+        assert drawn["scale"] == 1.0, seed
         x, y = drawn["shear"]
         if shear is None:
-            assert (x, y) == (0, 0)
+            assert (x, y) == (0, 0), seed
         else:
             limits = (-10, 10) if shear == 10 else shear
-            assert limits[0] <= x <= limits[1]
-            assert (limits[2] <= y <= limits[3]) if len(limits) == 4 else y == 0
+            assert limits[0] <= x <= limits[1], seed
+            assert (limits[2] <= y <= limits[3]) if len(limits) == 4 else y == 0, seed

@@ -153,7 +153,7 @@ def test_the_installed_opencvs_pixels_of_larger_images():
                 for dsize in ((224, 224), (640, 97), (31, 260)):
                     call = Call(image(random, dtype, shape), interpolation, dsize)
                     wanted = call_cv2(cv2, call)
-                    assert wanted is not None
+                    assert wanted is not None, (interpolation, dtype, channels, dsize)
                     got = call_warpkit(call, dsize[::-1], INSTALLED + "_ipp" * ipp)
                     assert differing(got, wanted) == 0, (ipp, call.image.shape, call[1:])
 
@@ -207,7 +207,7 @@ def test_the_installed_pillows_pixels(mode, name):
         try:
             wanted = call_pillow(given, mode, size, name, box)
         except ValueError:
-            assert (mode, PILLOW < (11,)) == ("I;16", True)
+            assert (mode, PILLOW < (11,)) == ("I;16", True), n
             pytest.skip("this Pillow resizes no I;16")
         planes = torch.from_numpy(given).movedim(-1, 0)
         got = wk.resize(planes, size, interpolation=name, arithmetic="pillow", box=box)

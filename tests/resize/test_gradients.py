@@ -205,7 +205,7 @@ def test_kernels_have_the_bits_and_gradients_of_rounded_arithmetics(arithmetic, 
                 (second,) = torch.autograd.grad(first.square().sum(), pushed, retain_graph=True)
                 both = torch.autograd.grad(out, leaf, pushed.detach(), is_grads_batched=True)[0]
                 found.append((out.detach(), first.detach(), second, both))
-            assert torch.equal(found[0][0], found[1][0])
+            assert torch.equal(found[0][0], found[1][0]), size
             for ours, theirs in zip(*found, strict=True):
                 near = TOLERANCE["reference float32"] * max(1.0, theirs.abs().max().item())
                 torch.testing.assert_close(ours, theirs, rtol=0, atol=near)

@@ -168,7 +168,7 @@ def test_batches_layouts_and_types():
     for dtype in (torch.bool, torch.int64, torch.int16, torch.uint16, torch.uint8):
         labels = wk.letterbox(torch.ones(1, 2, 4).to(dtype), (4, 4), interpolation="nearest")
         assert labels.image.dtype == dtype
-        assert labels.image.to(torch.int64).sum() == 8
+        assert labels.image.to(torch.int64).sum() == 8, dtype
     by_image = wk.letterbox(image[0], (30, 20), border_value=torch.arange(15.0).reshape(5, 3))
     assert torch.equal(by_image.image[..., 0, 0], torch.arange(15.0).reshape(5, 3).to(image))
     assert wk.letterbox(image[:, :0], (30, 31)).image.shape == (2, 0, 3, 30, 31)
@@ -229,7 +229,7 @@ def test_the_guides_code_for_a_stride_matches_ultralytics():
         assert np.array_equal(got.permute(1, 2, 0).numpy(), wanted), (given, size)
         first = wk.transform_points(matrix, torch.zeros(2) - 0.5) + 0.5
         rests = [(whole - side) % 32 for whole, side in zip(size, fitted(given, size), strict=True)]
-        assert first.tolist() == pytest.approx([rests[1] // 2, rests[0] // 2], abs=1e-4)
+        assert first.tolist() == pytest.approx([rests[1] // 2, rests[0] // 2], abs=1e-4), n
 
 
 def fitted(given: Size, size: Size) -> list[int]:

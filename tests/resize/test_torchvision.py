@@ -131,7 +131,7 @@ def test_labels_are_resized_like_bytes(name):
     want = resize(image, (60, 40), name, None)
     for dtype in (torch.int64, torch.int32, torch.int16, torch.uint16, torch.int8, torch.bool):
         labels = image.to(dtype)
-        assert torch.equal(resize(labels, (60, 40), name, None), want.to(dtype))
+        assert torch.equal(resize(labels, (60, 40), name, None), want.to(dtype)), dtype
 
 
 def test_through_uint8_has_the_values_of_bytes_and_the_gradient_of_floats():

@@ -27,26 +27,32 @@ MADE = {
 }
 
 
+BOX = tv_tensors.BoundingBoxes(torch.ones(1, 4), format="XYWH", canvas_size=IMAGE.shape[:2])
+INPUTS = {
+    "alone": (IMAGE,),
+    "with a label": (IMAGE, torch.tensor(3)),
+    "with a tensor": (IMAGE, torch.ones(2, 4)),
+    "with boxes": ({"image": IMAGE, "boxes": BOX},),
+    "with a mask": (IMAGE, tv_tensors.Mask(torch.zeros(IMAGE.shape[:2], dtype=torch.uint8))),
+}
+
+
+@pytest.mark.parametrize("inputs", INPUTS)
 @pytest.mark.parametrize("name", MADE)
-def test_arrays_are_refused(name: str):
-    """Alone, with a label, with boxes or a mask of its size, and without a draw."""
+def test_arrays_are_rejected(name: str, inputs: str):
     made = MADE[name]
-    box = tv_tensors.BoundingBoxes(torch.ones(1, 4), format="XYWH", canvas_size=IMAGE.shape[:2])
-    mask = tv_tensors.Mask(torch.zeros(IMAGE.shape[:2], dtype=torch.uint8))
     text = f"^{re.escape(f'{type(made).__name__}: {WANTED}')}.*{re.escape(GOT)}$"
-    for inputs in (
-        (IMAGE,),
-        (IMAGE, torch.tensor(3)),
-        (IMAGE, torch.ones(2, 4)),
-        ({"image": IMAGE, "boxes": box},),
-        (IMAGE, mask),
-    ):
-        with pytest.raises(TypeError, match=text):
-            made(*inputs)
-    if name != "batch":
-        params = made.make_params([torch.from_numpy(IMAGE).movedim(-1, 0)])
-        with pytest.raises(TypeError, match=text):
-            made.transform(IMAGE, params)
+    with pytest.raises(TypeError, match=text):
+        made(*INPUTS[inputs])
+
+
+@pytest.mark.parametrize("name", sorted(MADE.keys() - {"batch"}))
+def test_arrays_are_rejected_without_a_draw(name: str):
+    made = MADE[name]
+    text = f"^{re.escape(f'{type(made).__name__}: {WANTED}')}.*{re.escape(GOT)}$"
+    params = made.make_params([torch.from_numpy(IMAGE).movedim(-1, 0)])
+    with pytest.raises(TypeError, match=text):
+        made.transform(IMAGE, params)
 
 
 def test_arrays_beside_an_image_are_passed_through():

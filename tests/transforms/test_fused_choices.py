@@ -57,7 +57,7 @@ def test_each_transform_draws_for_the_size_of_the_one_before(change: str, drawer
         if hasattr(second, "p"):
             torch.rand(1)
         state = torch.get_rng_state()
-        assert draws[1] == theirs.make_params(second, [torch.empty(1, *size)])
+        assert draws[1] == theirs.make_params(second, [torch.empty(1, *size)]), seed
         torch.set_rng_state(state)
         differs |= draws[1] != theirs.make_params(second, [torch.empty(1, *SIZE)])
     assert differs  # the image's own size would have given other draws
@@ -69,7 +69,7 @@ def test_a_crop_may_lie_outside_the_original_image():
     for seed in range(8):
         steps = [resize, v2.RandomCrop((6, 38))]
         got, wanted = both(Fused(steps), v2.Compose(steps), noise(1, *SIZE), seed=seed)
-        assert torch.equal(got, wanted)
+        assert torch.equal(got, wanted), seed
 
 
 @pytest.mark.parametrize("per_image", [False, True])

@@ -67,7 +67,7 @@ def test_a_crop_of_a_pil_image_has_torchvisions_pixels():
         torch.manual_seed(seed)
         out = ours(image)
         torch.manual_seed(seed)
-        assert same_picture(out, theirs(image))
+        assert same_picture(out, theirs(image)), seed
 
 
 @pytest.mark.parametrize("name", FILTERS)

@@ -136,7 +136,7 @@ def test_an_item_does_not_change_with_its_batch():
     for i in range(2):
         for j in range(3):
             one = wk.remap(image[i, 0], fields[j], antialias=True, border="reflect")
-            assert torch.equal(out[i, j], one)
+            assert torch.equal(out[i, j], one), (i, j)
 
 
 def test_a_nonfinite_point_does_not_affect_its_neighbours():

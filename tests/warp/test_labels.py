@@ -296,35 +296,31 @@ def test_boxes_of_labels_are_transformed_as_by_the_loop(dtype, border, overlap):
     assert np.array_equal(found.numpy(), expected)
 
 
-def test_options_that_would_blend_labels_are_rejected():
+HALF = torch.full((1, 2, 2), 0.5)
+
+
+@pytest.mark.parametrize(
+    ("function", "options", "text"),
+    [
+        ("crop", {}, "`interpolation` must be 'nearest'"),
+        ("crop", {"antialias": True, **NEAREST}, "`antialias` must be False"),
+        ("paste", {}, "`interpolation` must be 'nearest'"),
+        ("paste", {"opacity": 0.5, **NEAREST}, "`opacity` must be 1"),
+        ("paste", {"mask": HALF, **NEAREST}, "`mask` must be None or of booleans"),
+        ("transform", {"edge": "soft", **NEAREST}, "`edge` must be 'hard'"),
+    ],
+)
+def test_options_that_would_blend_labels_are_rejected(function, options, text):
     images, patch = labels("int64", 1, 1, 4, 4), labels("int64", 1, 2, 2)
     eye, box = torch.eye(2, 3)[None], [[0, 0, 2, 2]]
+    call = {
+        "crop": partial(wk.crop_patches, images, box, None, (2, 2)),
+        "paste": partial(wk.paste_patches, images, patch, eye, None),
+        "transform": partial(wk.transform_patches, images, box, eye, None),
+    }[function]
     why = " for torch.int64: labels have no mean (convert them to floats for one), got "
-    calls = (
-        (lambda: wk.crop_patches(images, box, None, (2, 2)), "`interpolation` must be 'nearest'"),
-        (
-            lambda: wk.crop_patches(images, box, None, (2, 2), antialias=True, **NEAREST),
-            "`antialias` must be False",
-        ),
-        (lambda: wk.paste_patches(images, patch, eye, None), "`interpolation` must be 'nearest'"),
-        (
-            lambda: wk.paste_patches(images, patch, eye, None, opacity=0.5, **NEAREST),
-            "`opacity` must be 1",
-        ),
-        (
-            lambda: wk.paste_patches(
-                images, patch, eye, None, mask=torch.full((1, 2, 2), 0.5), **NEAREST
-            ),
-            "`mask` must be None or of booleans",
-        ),
-        (
-            lambda: wk.transform_patches(images, box, eye, None, edge="soft", **NEAREST),
-            "`edge` must be 'hard'",
-        ),
-    )
-    for call, text in calls:
-        with pytest.raises(ValueError, match=re.escape(text + why)):
-            call()
+    with pytest.raises(ValueError, match=re.escape(text + why)):
+        call(**options)
 
 
 def test_the_result_of_labels_has_no_gradient():

@@ -162,7 +162,7 @@ def test_a_constant_image_stays_constant(dtype):
     for border in ("replicate", "reflect", "reflect_101", "wrap"):
         result = wk.warp_affine(image, matrix, size=size, border=border, antialias=True)
         error = (result.double() - image[0, 0, 0].double()).abs().max()
-        assert error <= ROUNDING.get(dtype, 0)
+        assert error <= ROUNDING.get(dtype, 0), border
     value = float(image[0, 0, 0])
     result = wk.warp_affine(image, matrix, size=size, border_value=value, antialias=True)
     torch.testing.assert_close(result, image[:, :8, :6], rtol=0, atol=ROUNDING.get(dtype, 0))
@@ -176,7 +176,7 @@ def test_every_visible_pixel_gets_a_gradient():
             result = wk.warp_affine(image, matrix, antialias=True, interpolation=interpolation)
             assert wk.gradient_support(result, image).fraction == 1, (interpolation, angle)
             plain = wk.warp_affine(image, matrix, interpolation=interpolation)
-            assert wk.gradient_support(plain, image).fraction < 1
+            assert wk.gradient_support(plain, image).fraction < 1, (interpolation, angle)
 
 
 def test_perspective_takes_the_mean_where_it_minifies_and_the_plain_warp_elsewhere():

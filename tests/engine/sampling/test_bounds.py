@@ -38,9 +38,9 @@ def test_a_soft_box_on_whole_pixels_has_the_inward_slope(overlap):
         move = torch.zeros(1, 4, dtype=torch.float64)
         move[0, k] = step
         out, back = painted(box.detach() + move) - value, value - painted(box.detach() - move)
-        assert abs(out - back) > 1e-7  # the function has a kink here
+        assert abs(out - back) > 1e-7, k  # the function has a kink here
         inwards = (out if k < 2 else back) / step
-        assert grad[0, k].item() == pytest.approx(inwards.item(), abs=1e-6)
+        assert grad[0, k].item() == pytest.approx(inwards.item(), abs=1e-6), k
 
 
 def test_a_resized_box_on_whole_pixels_has_the_right_hand_slope():

@@ -45,8 +45,8 @@ def test_eager_calls_have_the_operators_bits(name, again, monkeypatch):
                     patch.setattr(cpu, "is_eager", lambda *tensors: False)
                     long = found(function, inputs, again, **options)
                 for mine, theirs in zip(short, long, strict=True):
-                    assert mine.dtype == theirs.dtype
-                    assert torch.equal(mine, theirs)
+                    assert mine.dtype == theirs.dtype, (dtype, kind)
+                    assert torch.equal(mine, theirs), (dtype, kind)
 
 
 @pytest.mark.parametrize("rows", [2, 3])

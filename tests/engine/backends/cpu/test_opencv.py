@@ -181,7 +181,7 @@ def test_kernels_give_the_installed_opencvs_pixels(channels):
             matrix = cv2.getRotationMatrix2D((width / 2, height / 2.5), angle, 0.8)
             arguments = (image, matrix, (300, 217), None, flags, border, (9, 255, 3, 77))
             wanted, got = cv2.warpAffine(*arguments), wcv.warpAffine(*arguments)
-            assert got.shape == wanted.shape
+            assert got.shape == wanted.shape, (angle, flags, border)
             assert (got != wanted).sum() == 0, (angle, flags, border)
 
 

@@ -39,7 +39,7 @@ def test_a_box_has_the_references_bits(name, antialias):
     for box in ((0, 0, 31, 23), (3.3, 2.7, 28.1, 20.4), (5, 5, 6, 6), (30.2, 1, 30.9, 22.5)):
         options = {"interpolation": name, "antialias": antialias, "box": box}
         got = wk.resize(image, (9, 17), backend="cpu", **options)
-        assert torch.equal(got, wk.resize(image, (9, 17), backend="reference", **options))
+        assert torch.equal(got, wk.resize(image, (9, 17), backend="reference", **options)), box
 
 
 ROUNDED = [(a, n) for a in ("opencv4", "opencv5_ipp") for n in FLAGS]

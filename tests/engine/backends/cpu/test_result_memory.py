@@ -52,12 +52,12 @@ def test_arrays_in_use_never_overlap():
 def test_results_are_ordinary_arrays():
     for shape, dtype in product((0, (0, 3), 5, (3, 700, 701)), (np.uint8, np.float32, np.float64)):
         array = memory.empty(shape, np.dtype(dtype))
-        assert array.shape == np.empty(shape).shape
-        assert array.dtype == dtype
-        assert array.flags.writeable
-        assert array.flags.c_contiguous
+        assert array.shape == np.empty(shape).shape, (shape, dtype)
+        assert array.dtype == dtype, (shape, dtype)
+        assert array.flags.writeable, (shape, dtype)
+        assert array.flags.c_contiguous, (shape, dtype)
         if array.nbytes >= memory.LEAST:
-            assert array.ctypes.data % memory.LINE == 0
+            assert array.ctypes.data % memory.LINE == 0, (shape, dtype)
 
 
 def test_the_memory_kept_for_reuse_is_bounded(monkeypatch):
@@ -79,10 +79,13 @@ def test_a_result_alive_at_exit_prints_nothing():
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
-def test_the_limit_must_be_a_number():
+def test_the_limit_is_in_mebibytes():
     assert memory.limit("0") == 0
     assert memory.limit("3") == 3 << 20
-    for text in ("", "-1", "1.5", "much"):
-        wanted = f"warpkit: WARPKIT_KEPT_MB must be a number such as 256, got {text!r}"
-        with pytest.raises(ValueError, match=re.escape(wanted)):
-            memory.limit(text)
+
+
+@pytest.mark.parametrize("text", ["", "-1", "1.5", "much"])
+def test_the_limit_must_be_a_number(text):
+    wanted = f"warpkit: WARPKIT_KEPT_MB must be a number such as 256, got {text!r}"
+    with pytest.raises(ValueError, match=re.escape(wanted)):
+        memory.limit(text)

@@ -258,7 +258,7 @@ def test_strips_of_one_phase_of_a_field_share_no_pixel(border, taps):
         cut += 1
         rows = sorted(tuple(made.jobs[n, 1:3]) for n in range(*made.phases[1]))
         rows += sorted(tuple(made.jobs[n, 1:3]) for n in range(*made.phases[2]))
-        assert sorted(r for a, b in rows for r in range(a, b)) == list(range(shapes.tile_rows))
+        assert sorted(r for a, b in rows for r in range(a, b)) == list(range(shapes.tile_rows)), n
         for begin, end in made.phases[1:]:
             seen: set[int] = set()
             for _, first, last, *_rest in made.jobs[begin:end].tolist():
@@ -268,7 +268,7 @@ def test_strips_of_one_phase_of_a_field_share_no_pixel(border, taps):
                 if border == "replicate":
                     rows_read = rows_read.clamp(0, below - 1)
                 read = {y for y in rows_read.tolist() if 0 <= y < below}
-                assert not read & seen
+                assert not read & seen, n
                 seen |= read
     assert cut > 8
 
@@ -288,9 +288,9 @@ def test_flows_give_the_references_gradients(border, split):
         found = by_threads(wk.warp_flow, inputs, **options)
         wanted = gradients(wk.warp_flow, inputs, "reference", **options)
         for first, second, third, w in zip(*found, wanted, strict=True):
-            assert torch.equal(first, second)
-            assert torch.equal(first, third)
-            assert first.dtype == w.dtype
+            assert torch.equal(first, second), n
+            assert torch.equal(first, third), n
+            assert first.dtype == w.dtype, n
             near = TOLERANCE["cpu torch.float32"] * max(1.0, w.abs().max().item())
             torch.testing.assert_close(first, w, atol=near, rtol=0)
     assert split["by_bands"] > 0
@@ -332,7 +332,7 @@ def test_every_way_to_split_an_image_gives_the_references_gradients(border, inte
                     if right is None or other is None:  # for an invisible fill
                         assert all(x is None or not x.any() for x in (right, *others))
                         continue
-                    assert torch.equal(other, others[0])
+                    assert torch.equal(other, others[0]), (channels, count, wanted, layout)
                     atol = TOLERANCE["pieces"] * max(1.0, right.abs().max().item())
                     torch.testing.assert_close(other, right, atol=atol, rtol=0)
     assert split["by_bands"] + split["by_strips"] > 0
