@@ -9,7 +9,7 @@ import torch
 import warpkit.opencv as ours
 from tests.support.installed_opencv import installed_opencv
 from tests.support.tolerances import TOLERANCE
-from warpkit.opencv import numbers_alone, plain_homography
+from warpkit.opencv import plain_calls, plain_homography
 from warpkit.opencv.homography import STEPS
 
 
@@ -73,7 +73,7 @@ def test_points_that_may_be_collinear_do_not_take_the_fast_path():
 
 
 def needs_descent():
-    if numbers_alone.kernels() is None:
+    if plain_calls.kernels() is None:
         pytest.skip("no native library")
 
 

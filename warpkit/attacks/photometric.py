@@ -13,7 +13,7 @@ from warpkit.attacks.distribution import check_generator, uniform
 from warpkit.core import checks
 from warpkit.core.numbers import check_count, check_range
 from warpkit.core.slips import look_at_levels
-from warpkit.engine.sampling.bounds import held
+from warpkit.engine.sampling.bounds import clamped
 from warpkit.engine.sampling.reference import with_gradient_of
 from warpkit.gradients.surrogates import warn_beyond_unit
 
@@ -92,11 +92,11 @@ class Photometric:
             result = (result - mean) * contrast + mean
         result = result + brightness if self.brightness != (0, 0) else result
         if self.gamma != (1, 1):
-            result = power(held(result, 0, 1), gamma)
+            result = power(clamped(result, 0, 1), gamma)
         if self.noise > 0:
             checks.check_held(name, "views", views)
             result = result + float(self.noise) * noise_of(result, draws[:, 3])
-        return held(result, 0, 1)
+        return clamped(result, 0, 1)
 
     def __call__(self, views: Tensor, *, generator: torch.Generator | None = None) -> Tensor:
         """Views (N, C, H, W), each with its own draw."""

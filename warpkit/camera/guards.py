@@ -18,7 +18,7 @@ FARTHEST = 1e20
 squares of those: 1e280 is still finite."""
 
 
-def holds(mask: Tensor) -> bool:
+def is_known_true(mask: Tensor) -> bool:
     """Whether `mask` is known to be true everywhere, if checking needs no synchronisation."""
     return is_readable(mask) and is_eager(mask) and bool(mask.all())
 
@@ -32,30 +32,30 @@ def within(*directions: Tensor) -> Tensor:
     return near
 
 
-def sound_lens(lens: Lens) -> tuple[Lens, Tensor]:
+def finite_lens(lens: Lens) -> tuple[Lens, Tensor]:
     """The lens, with a camera (1, 1, 0, 0) without distortion for invalid items; which are valid.
 
     An item is invalid if a number is not finite or a focal length is 0.
     """
     numbers = torch.stack(torch.broadcast_tensors(*lens.detach().tensors()), dim=-1)
-    sound = numbers.isfinite().all(-1) & (numbers[..., :2] != 0).all(-1)
-    if holds(sound):
-        return lens, sound
-    fx, fy = (torch.where(sound, value, 1.0) for value in (lens.fx, lens.fy))
-    cx, cy, *k = (torch.where(sound, value, 0.0) for value in (lens.cx, lens.cy, *lens.k))
-    return Lens(lens.model, fx, fy, cx, cy, tuple(k)), sound
+    valid = numbers.isfinite().all(-1) & (numbers[..., :2] != 0).all(-1)
+    if is_known_true(valid):
+        return lens, valid
+    fx, fy = (torch.where(valid, value, 1.0) for value in (lens.fx, lens.fy))
+    cx, cy, *k = (torch.where(valid, value, 0.0) for value in (lens.cx, lens.cy, *lens.k))
+    return Lens(lens.model, fx, fy, cx, cy, tuple(k)), valid
 
 
-def sound_matrix(matrix: Tensor) -> tuple[Tensor, Tensor]:
+def finite_matrix(matrix: Tensor) -> tuple[Tensor, Tensor]:
     """The matrix (..., 3, 3), with the identity for non-finite items; and which are finite."""
-    sound = matrix.detach().isfinite().flatten(-2).all(-1)
-    if holds(sound):
-        return matrix, sound
+    valid = matrix.detach().isfinite().flatten(-2).all(-1)
+    if is_known_true(valid):
+        return matrix, valid
     identity = torch.eye(3, dtype=matrix.dtype, device=matrix.device)
-    return torch.where(sound[..., None, None], matrix, identity), sound
+    return torch.where(valid[..., None, None], matrix, identity), valid
 
 
-def sound_points(lens: Lens, points: Tensor) -> tuple[Tensor, Tensor]:
+def finite_points(lens: Lens, points: Tensor) -> tuple[Tensor, Tensor]:
     """Pixels (..., N, 2), with the lens's centre for those without a direction; which have one.
 
     lens: finite, with point dimensions.
@@ -64,4 +64,4 @@ def sound_points(lens: Lens, points: Tensor) -> tuple[Tensor, Tensor]:
     focal = torch.stack(torch.broadcast_tensors(fixed.fx, fixed.fy), dim=-1)
     centre = torch.stack(torch.broadcast_tensors(fixed.cx, fixed.cy), dim=-1)
     near = within(*((points.detach() - centre) / focal).unbind(-1))
-    return (points if holds(near) else torch.where(near[..., None], points, centre)), near
+    return (points if is_known_true(near) else torch.where(near[..., None], points, centre)), near

@@ -42,7 +42,7 @@ class Solution(NamedTuple):
     """Takes the lens, u, v, x, y and found; returns x and y with the solution's derivatives."""
 
 
-def serve(*tensors: Tensor) -> bool:
+def supports(*tensors: Tensor) -> bool:
     """Whether the native library supports these."""
     return select_lenses(*tensors) is not None
 

@@ -107,7 +107,7 @@ def undistorting(
     """`undistort_map` in float64, (..., h, w, 2); `opencv`: also for pixels that look backwards."""
     to_ray = inverse_map(view)
     by_torch = partial(_undistorting, size=size, opencv=opencv)
-    if kernels.serve(to_ray, *lens.tensors()):
+    if kernels.supports(to_ray, *lens.tensors()):
         return kernels.field(lens, to_ray, Field(lens.model, size, opencv, by_torch))
     return by_torch(lens, to_ray)
 
@@ -119,13 +119,13 @@ def _undistorting(lens: Lens, to_ray: Tensor, size: tuple[int, int], opencv: boo
     rows = to_ray[..., None, :, :].expand(*to_ray.shape[:-2], size[0], 3, 3)
     x, y, w = rows_at(rows[..., None, :, :], *pixels.unbind(-1))
     lens = lens.beside(2)
-    sound_lens, sound = guards.sound_lens(lens)
-    good = sound & guards.within(x.detach() / w.detach(), y.detach() / w.detach())
+    finite_lens, valid = guards.finite_lens(lens)
+    good = valid & guards.within(x.detach() / w.detach(), y.detach() / w.detach())
     good = good if opencv else good & (w > 0)
-    if guards.holds(good):
+    if guards.is_known_true(good):
         return _shown(lens, x, y, w, opencv)
     ahead = torch.where(good, x, 0.0), torch.where(good, y, 0.0), torch.where(good, w, 1.0)
-    points = _shown(sound_lens, ahead[0], ahead[1], ahead[2], opencv)
+    points = _shown(finite_lens, ahead[0], ahead[1], ahead[2], opencv)
     none = _shown(lens.detach(), x.detach(), y.detach(), w.detach(), True) if opencv else torch.nan
     return torch.where(good[..., None], points, none)
 

@@ -88,26 +88,26 @@ def undistort_points(
 
 def distorted(lens: Lens, points: Tensor) -> Tensor:
     """Distort float64 ideal pixels (..., 2); NaN for invalid points."""
-    lens, sound = guards.sound_lens(lens)
-    points, near = guards.sound_points(lens, points)
+    lens, valid = guards.finite_lens(lens)
+    points, near = guards.finite_points(lens, points)
     x, y = models.from_pixels(lens, *points.unbind(-1))
     u, v = models.to_pixels(lens, *models.distort(lens, x, y))
     shown = torch.stack((u, v), dim=-1)
-    good = near & sound
-    return shown if guards.holds(good) else torch.where(good[..., None], shown, torch.nan)
+    good = near & valid
+    return shown if guards.is_known_true(good) else torch.where(good[..., None], shown, torch.nan)
 
 
 def undistorted(lens: Lens, points: Tensor, view: Tensor | None) -> tuple[Tensor, Tensor]:
     """Undistort float64 pixels (..., 2) to those of `view` (see `new_view`); and which exist."""
     x, y, found = directions(lens, points)
     if view is None:
-        lens, _ = guards.sound_lens(lens)
+        lens, _ = guards.finite_lens(lens)
         moved = torch.stack(models.to_pixels(lens, x, y), dim=-1)
         return torch.where(found[..., None], moved, torch.nan), found
-    view, sound = guards.sound_matrix(view)  # no pixel exists in a view of NaN
+    view, valid = guards.finite_matrix(view)  # no pixel exists in a view of NaN
     a, b, w = rows_at(view[..., None, :, :], x, y)
     near = guards.within(a.detach() / w.detach(), b.detach() / w.detach())
-    found = found & sound[..., None] & (w > 0) & near
+    found = found & valid[..., None] & (w > 0) & near
     w = torch.where(found, w, 1.0)
     moved = torch.stack((a / w, b / w), dim=-1)
     return torch.where(found[..., None], moved, torch.nan), found
@@ -118,11 +118,11 @@ def directions(lens: Lens, points: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
     Also returns which of them exist, (..., N). Gradients: see `solver.unbend`.
     """
-    lens, sound = guards.sound_lens(lens)
-    points, near = guards.sound_points(lens, points)
+    lens, valid = guards.finite_lens(lens)
+    points, near = guards.finite_points(lens, points)
     u, v = models.from_pixels(lens, *points.unbind(-1))
     x, y, found = solver.unbend(lens, *models.untilt(lens, u, v))
-    return x, y, found & near & sound
+    return x, y, found & near & valid
 
 
 def new_view(
@@ -139,8 +139,8 @@ def new_view(
         return matrix
     rotation = as_matrix(name, rotation, "rotation", device, (3,)).double()
     checks.broadcast_batch(name, new_camera_matrix=matrix.shape[:-2], rotation=rotation.shape[:-2])
-    (matrix, sound), (rotation, straight) = map(guards.sound_matrix, (matrix, rotation))
-    good = (sound & straight)[..., None, None]
+    (matrix, valid), (rotation, straight) = map(guards.finite_matrix, (matrix, rotation))
+    good = (valid & straight)[..., None, None]
     return torch.where(good, matrix @ rotation, torch.nan)
 
 

@@ -60,7 +60,7 @@ def unbend(lens: Lens, u: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     after these. Gradients: up to the third order, by the implicit function theorem, to u, v and the
     coefficients.
     """
-    if kernels.serve(u, v, *lens.k):
+    if kernels.supports(u, v, *lens.k):
         return kernels.solve(lens, u, v, Solution(lens.model, _reach(lens), _with_gradient))
     with torch.no_grad():
         x, y, found = _solve(lens.detach(), u.detach(), v.detach())

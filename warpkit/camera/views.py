@@ -44,7 +44,7 @@ class View(NamedTuple):
     """Numbers of the batch's shape (...); a brown lens without coefficients has no distortion."""
     turn: Tensor
     """(..., 3, 3), float64: from the sphere's directions to the view's."""
-    sound: Tensor
+    valid: Tensor
     """(...), bool: where all its numbers are finite; elsewhere they are replaced."""
 
     @property
@@ -59,7 +59,7 @@ class View(NamedTuple):
         fy, cx, cy, *k = others
         turn = self.turn.expand(*self.batch, 3, 3)[index]
         lens = Lens(self.lens.model, first, fy, cx, cy, tuple(k))
-        return View(lens, turn, self.sound.expand(self.batch)[index])
+        return View(lens, turn, self.valid.expand(self.batch)[index])
 
 
 def as_view(
@@ -98,8 +98,8 @@ def as_view(
         turn = turn.double()
     shapes = {"camera_matrix, distortion": lens.fx.shape, "rotation": turn.shape[:-2]}
     checks.broadcast_batch(name, **shapes)
-    (lens, sound), (turn, straight) = guards.sound_lens(lens), guards.sound_matrix(turn)
-    return View(lens, turn, sound & straight)
+    (lens, valid), (turn, straight) = guards.finite_lens(lens), guards.finite_matrix(turn)
+    return View(lens, turn, valid & straight)
 
 
 def _matrix_of_field(
@@ -151,7 +151,7 @@ def to_rays(view: View) -> Tensor:
     )
     # not @: on some processors matmul rounds a batch differently from its items
     found = (view.turn.mT[..., None] * matrix_of(rows)[..., None, :, :]).sum(-2)
-    return torch.where(view.sound[..., None, None], found, torch.nan)
+    return torch.where(view.valid[..., None, None], found, torch.nan)
 
 
 def rays(view: View, x: Tensor, y: Tensor) -> Rays:
@@ -170,7 +170,7 @@ def rays(view: View, x: Tensor, y: Tensor) -> Rays:
     else:
         a, b, found = solver.unbend(lens, *models.untilt(lens, u, v))
         c = torch.ones_like(a)
-    found = found & view.sound[..., None]
+    found = found & view.valid[..., None]
     m = view.turn[..., None, :, :]
     turned = (m[..., 0, k] * a + m[..., 1, k] * b + m[..., 2, k] * c for k in range(3))
     a, b, c = (torch.where(found, value, torch.nan).unflatten(-1, shape[-2:]) for value in turned)
@@ -195,7 +195,7 @@ def pixels(view: View, x: Tensor, y: Tensor, z: Tensor) -> Tensor:
             u, v = (torch.where(found, value, 0.0) for value in (u, v))
             u, v = models.distort(lens, u, v)
     points = torch.stack(torch.broadcast_tensors(*models.to_pixels(lens, u, v)), dim=-1)
-    return torch.where((found & view.sound[..., None, None])[..., None], points, torch.nan)
+    return torch.where((found & view.valid[..., None, None])[..., None], points, torch.nan)
 
 
 def _before_fold(lens: Lens, x: Tensor, y: Tensor) -> Tensor:

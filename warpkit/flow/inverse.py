@@ -12,7 +12,7 @@ from warpkit.core.shapes import broadcast_shapes
 from warpkit.core.sharding import batched
 from warpkit.core.slips import look_at_flow
 from warpkit.core.tracing import is_eager, is_readable, wants_gradient
-from warpkit.engine.sampling.bounds import held
+from warpkit.engine.sampling.bounds import clamped
 from warpkit.engine.sampling.maps import pixel_points
 from warpkit.engine.sampling.reference import with_gradient_of
 from warpkit.flow.arguments import as_field
@@ -147,7 +147,7 @@ def _at(field: Tensor, points: Tensor) -> Cell:
 def _axis(position: Tensor, length: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """For positions (..., N): the second pixel's weight, whether it is inside, and both pixels."""
     inside = (position >= 0) & (position <= length - 1)
-    near = held(torch.where(position.isnan(), 0.0, position), 0, length - 1)
+    near = clamped(torch.where(position.isnan(), 0.0, position), 0, length - 1)
     first = near.detach().floor().clamp(max=max(length - 2, 0))
     index = first.long()
     return near - first, inside & (length > 1), index, (index + 1).clamp(max=length - 1)

@@ -110,7 +110,7 @@ def perspective_from_points(
         return as_result(fast, dtype)
     finite = dst.detach().isfinite().all(-1).all(-1)
     checks.check_values(name, "dst", ~finite, "four finite points")
-    whole = quads.carry(src, dst)
+    whole = quads.quad_to_quad(src, dst)
     src_lines, dst_lines = _lines(src, dtype), _lines(dst, dtype)
     several = src_lines.any(0) | dst_lines.all(0)  # several matrices map the points, or none
     if not is_readable(several):

@@ -15,7 +15,7 @@ ROUNDING = 8 * torch.finfo(torch.float64).eps
 """A sum of three products counts as 0 up to this part of the sum of their magnitudes."""
 
 
-def carry(src: Tensor, dst: Tensor) -> Tensor:
+def quad_to_quad(src: Tensor, dst: Tensor) -> Tensor:
     """The matrix, up to a factor, that maps `src` to `dst`; zeros if several do.
 
     src and dst (..., 4, 2), pixels.

@@ -61,7 +61,7 @@ def _flat(*tensors: Tensor) -> tuple[list[Tensor], tuple[int, ...]]:
 
 def _by_torch(src: Tensor, dst: Tensor, dtype: torch.dtype) -> Tensor:
     """The matrix (..., 3, 3) for points (..., 4, 2) in general position."""
-    whole = quads.carry(src, dst)
+    whole = quads.quad_to_quad(src, dst)
     return quads.normalised(whole, quads.origin_is_far(whole, src, dtype))
 
 

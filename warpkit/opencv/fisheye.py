@@ -21,7 +21,7 @@ from warpkit.opencv import (
     cameras,
     fisheye_points,
     lenses,
-    numbers_alone,
+    plain_calls,
     plain_maps,
     plain_projections,
     projection,
@@ -68,7 +68,7 @@ def initUndistortRectifyMap(
     device = cameras.common_device(*values)
     lens = cameras.as_lens(name, K, D, device, "fisheye", NAMES)
     view, given = _view(name, R, P, device), has_tensor(*values)
-    if (found := numbers_alone.lens_map(lens, view, sides, kind)) is not None:
+    if (found := plain_calls.lens_map(lens, view, sides, kind)) is not None:
         return cameras.as_given_maps(found, given, outputs)
     return cameras.as_maps(_map(lens, view, sides), kind, given, outputs)
 
@@ -127,7 +127,7 @@ def undistortImage(
     sides = (distorted.shape[0], distorted.shape[1]) if sides is None else sides
     view = _view(name, None, Knew, device)
     made_of = {"K": K, "D": D, "Knew": Knew}
-    found = None if arithmetic == "exact" else numbers_alone.lens_map(lens, view, sides, "steps")
+    found = None if arithmetic == "exact" else plain_calls.lens_map(lens, view, sides, "steps")
     points = _map(lens, view, sides) if found is None else torch.from_numpy(found[0])
     args = (name, distorted, points, undistorted, arithmetic, made_of)
     return lenses.sample(*args, stepped=found is not None)
@@ -161,7 +161,7 @@ def undistortPoints(
     output = check_output(name, "undistorted", undistorted, distorted)
     plain = fisheye_points.undistorted_numbers(*values, steps)
     if plain is not None:
-        return numbers_alone.given(values, plain, output)
+        return plain_calls.given(values, plain, output)
     device = cameras.common_device(*values)
     given = cameras.as_places(name, "distorted", distorted, device, 2)
     points = given.double().reshape(-1, 2)
@@ -268,8 +268,8 @@ def estimateNewCameraMatrixForUndistortRectify(
         if made is not None:
             output = check_output(name, "P", P, K)
             kind = (K if output is None else output).dtype
-            kind = kind if kind in numbers_alone.FLOATS else made.dtype
-            return numbers_alone.given(values, made.astype(kind), output)
+            kind = kind if kind in plain_calls.FLOATS else made.dtype
+            return plain_calls.given(values, made.astype(kind), output)
     device = cameras.common_device(*values)
     sides = (width // 2, 0), (width, height // 2), (width // 2, height), (0, height // 2)
     middles = torch.tensor(sides, dtype=torch.float64, device=device)
@@ -333,7 +333,7 @@ def distortPoints(
     if Kundistorted is None:
         plain = fisheye_points.distorted_numbers(undistorted, K, D, alpha)
     if plain is not None:
-        return numbers_alone.given(values, plain, output)
+        return plain_calls.given(values, plain, output)
     device = cameras.common_device(*values)
     given = cameras.as_places(name, "undistorted", undistorted, device, 2)
     points, dtype = given.double(), given.dtype

@@ -12,7 +12,7 @@ from torch import Tensor
 from warpkit.camera.models import Lens
 from warpkit.engine.arithmetic.opencv_lenses import FISHEYE_STEPS, Criteria
 from warpkit.engine.arithmetic.opencv_projection import turn_of
-from warpkit.opencv import numbers_alone
+from warpkit.opencv import plain_calls
 from warpkit.opencv.plain_matrices import number
 
 FLOATS = (torch.float32, torch.float64)
@@ -44,7 +44,7 @@ def undistorted(
 
 def distorted_numbers(directions: Any, K: Any, D: Any, alpha: Any) -> np.ndarray | None:
     """`distorted` of plain arguments; None for others."""
-    points, lens = _places(directions), numbers_alone.fisheye_lens(K, D)
+    points, lens = _places(directions), plain_calls.fisheye_lens(K, D)
     if points is None or lens is None or type(alpha) not in (int, float):
         return None
     return _known().fisheye_shown(points.reshape(-1, 2), lens, float(alpha)).reshape(points.shape)
@@ -54,9 +54,9 @@ def undistorted_numbers(
     pixels: Any, K: Any, D: Any, R: Any, P: Any, criteria: Criteria
 ) -> np.ndarray | None:
     """`undistorted` of plain arguments; None for others."""
-    points, lens = _places(pixels), numbers_alone.fisheye_lens(K, D)
+    points, lens = _places(pixels), plain_calls.fisheye_lens(K, D)
     looks = R is not None or P is not None
-    view = numbers_alone.view_of(R, P) if looks else None
+    view = plain_calls.view_of(R, P) if looks else None
     if points is None or lens is None or (looks and view is None):
         return None
     found = _known().fisheye_found(points.reshape(-1, 2), lens, criteria, view)
@@ -70,14 +70,14 @@ def new_camera(
 
     (3, 3), float64, by OpenCV's operations; sizes (h, w).
     """
-    lens, turn = numbers_alone.fisheye_lens(K, D), _turn(R)
+    lens, turn = plain_calls.fisheye_lens(K, D), _turn(R)
     share, scale = number(balance), number(scale)
     if (
         lens is None
         or turn is None
         or share is None
         or scale is None
-        or K.dtype not in numbers_alone.FLOATS
+        or K.dtype not in plain_calls.FLOATS
     ):
         return None
     if not math.isfinite(share) or not math.isfinite(scale) or not K[1, 1]:
@@ -107,27 +107,27 @@ def new_camera(
 
 def _turn(R: Any) -> list[float] | None:
     """The rotation (9,) from None, a matrix (3, 3) or a rotation vector."""
-    vector = None if R is None else numbers_alone.numbers(R)
+    vector = None if R is None else plain_calls.numbers(R)
     if vector is None or vector.size != 3:
-        return numbers_alone.view_of(R, None)
+        return plain_calls.view_of(R, None)
     flat = vector.ravel().tolist()
     return turn_of(flat)[0] if all(map(math.isfinite, flat)) else None
 
 
 def _known() -> Any:
-    return numbers_alone.kernels()
+    return plain_calls.kernels()
 
 
 def _places(value: Any) -> np.ndarray | None:
-    points = numbers_alone.numbers(value, numbers_alone.FLOATS)
+    points = plain_calls.numbers(value, plain_calls.FLOATS)
     good = points is not None and points.ndim in (2, 3) and points.shape[-1] == 2
     return points if good else None
 
 
 def _plain(places: Tensor, lens: Lens, *others: Tensor) -> tuple[Any, Any]:
     """The library's module, and positions (..., 2) as an array (N, 2); None if unsupported."""
-    known, tensors = numbers_alone.kernels(), (places, *lens.tensors(), *others)
-    if known is None or places.dtype not in FLOATS or not numbers_alone.are_plain(*tensors):
+    known, tensors = plain_calls.kernels(), (places, *lens.tensors(), *others)
+    if known is None or places.dtype not in FLOATS or not plain_calls.are_plain(*tensors):
         return None, None
     return known, places.detach().reshape(-1, 2).numpy()
 

@@ -28,7 +28,7 @@ from warpkit.engine.arithmetic.opencv_lenses import BROWN_AT_ONCE, FIVE_STEPS, C
 from warpkit.engine.sampling.maps import rows_at
 from warpkit.engine.sampling.reference import with_gradient_of
 from warpkit.engine.sampling.rules import SamplingRule
-from warpkit.opencv import cameras, numbers_alone, plain_maps
+from warpkit.opencv import cameras, plain_calls, plain_maps
 from warpkit.opencv.layout import as_given, check_picture, finish, has_tensor, is_followed, planes
 from warpkit.opencv.outputs import check_output, written
 from warpkit.opencv.sizes import as_list, as_size, is_empty
@@ -80,7 +80,7 @@ def initUndistortRectifyMap(
         view = cameras.as_view(name, "newCameraMatrix", newCameraMatrix, device)
     view = view if R is None else view @ cameras.as_turn(name, R, device)
     given = has_tensor(*values)
-    if (found := numbers_alone.lens_map(lens, view, (height, width), kind)) is not None:
+    if (found := plain_calls.lens_map(lens, view, (height, width), kind)) is not None:
         return cameras.as_given_maps(found, given, outputs)
     points = maps.undistorting(lens, view, (height, width), opencv=True)
     fixed = opencv_lenses.fixed_map(points.detach(), BROWN_AT_ONCE) if kind == "fixed" else None
@@ -123,7 +123,7 @@ def undistort(
     made_of = {"cameraMatrix": cameraMatrix, "distCoeffs": distCoeffs}
     made_of["newCameraMatrix"] = newCameraMatrix
     exact = arithmetic == "exact"
-    found = None if exact else numbers_alone.lens_map(lens, view, size, "steps")
+    found = None if exact else plain_calls.lens_map(lens, view, size, "steps")
     if found is None:
         points = maps.undistorting(lens, view, size, opencv=not exact)
     else:
@@ -218,9 +218,9 @@ def undistortPoints(
     exports.refuse_values(f"opencv.{name}", src, cameraMatrix, distCoeffs)
     values = (src, cameraMatrix, distCoeffs, R, P)
     steps = cameras.as_criteria(name, criteria, FIVE_STEPS)
-    found = numbers_alone.undistorted_points(src, cameraMatrix, distCoeffs, R, P, steps)
+    found = plain_calls.undistorted_points(src, cameraMatrix, distCoeffs, R, P, steps)
     if found is not None:
-        return numbers_alone.given(values, found, check_output(name, "dst", dst, src))
+        return plain_calls.given(values, found, check_output(name, "dst", dst, src))
     device = cameras.common_device(*values)
     points = cameras.as_points(name, "src", src, device)
     lens = cameras.as_lens(name, cameraMatrix, distCoeffs, device, "brown", BROWN)
@@ -293,9 +293,9 @@ def getOptimalNewCameraMatrix(
     new = size if is_empty(newImgSize) else as_size(name, "newImgSize", newImgSize)
     centred = cameras.as_flag(name, "centerPrincipalPoint", centerPrincipalPoint)
     if not centred and (
-        found := numbers_alone.optimal_matrix(cameraMatrix, distCoeffs, size, alpha, new)
+        found := plain_calls.optimal_matrix(cameraMatrix, distCoeffs, size, alpha, new)
     ):
-        return numbers_alone.given(values, found[0]), _within(_rounded_rect(found[1]), new)
+        return plain_calls.given(values, found[0]), _within(_rounded_rect(found[1]), new)
     device = cameras.common_device(*values)
     lens = cameras.as_lens(name, cameraMatrix, distCoeffs, device, "brown", BROWN)
     share = cameras.as_array(name, "alpha", alpha, device)

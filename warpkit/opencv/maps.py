@@ -20,7 +20,7 @@ from warpkit.engine.sampling.reference import with_gradient_of
 from warpkit.engine.sampling.rounding import saturate16, to_int32
 from warpkit.engine.sampling.rules import SamplingRule
 from warpkit.geometry.arguments import floats
-from warpkit.opencv import numbers_alone, plain_maps
+from warpkit.opencv import plain_calls, plain_maps
 from warpkit.opencv.cameras import as_flag, as_given_maps, as_maps, common_device, map_kind
 from warpkit.opencv.constants import (
     WARP_FILL_OUTLIERS,
@@ -67,7 +67,7 @@ def convertMaps(
     kind, given = "pairs" if default and fixed else kind, has_tensor(map1, map2)
     if not fixed or kind != "fixed":
         wanted = "whole" if kind == "fixed" and whole else kind
-        if (made := numbers_alone.converted_map(first, second, wanted)) is not None:
+        if (made := plain_calls.converted_map(first, second, wanted)) is not None:
             return as_given_maps(made, given, outputs)
     if fixed:
         points = opencv_lenses.from_fixed_map(first, second)
@@ -175,7 +175,7 @@ def warpPolar(
 
     followed, made = is_followed(center, radius), None
     if arithmetic != "exact" and not followed:
-        make = numbers_alone.map_from_polar if back else numbers_alone.map_to_polar
+        make = plain_calls.map_from_polar if back else plain_calls.map_to_polar
         made = make(size, polar, center, radius, log)
     if made is not None:
         points = made

@@ -22,7 +22,7 @@ from warpkit.engine.arithmetic import opencv_matrices
 from warpkit.engine.sampling.maps import inverse_map
 from warpkit.engine.sampling.reference import with_gradient_of
 from warpkit.geometry import arguments, from_points, quads
-from warpkit.opencv import numbers_alone, plain_matrices
+from warpkit.opencv import plain_calls, plain_matrices
 from warpkit.opencv.constants import DECOMP_LU, DECOMP_NORMAL, DECOMP_QR, DECOMP_SVD
 from warpkit.opencv.outputs import check_output, written
 from warpkit.types import ImageLike, MatrixLike, NumbersLike, PointsLike
@@ -65,8 +65,8 @@ def getAffineTransform(src: PointsLike, dst: PointsLike) -> Any:
     array([[1., 0., 5.],
            [0., 2., 7.]])
     """
-    if (matrix := numbers_alone.matrix_of_pairs(src, dst, 3)) is not None:
-        return numbers_alone.given((src, dst), matrix)
+    if (matrix := plain_calls.matrix_of_pairs(src, dst, 3)) is not None:
+        return plain_calls.given((src, dst), matrix)
     name = "getAffineTransform"
     if not _is_readable((src, dst)):
         return _call(name, geometry.affine_from_points, *_checked_points(name, src, dst, 3))
@@ -103,8 +103,8 @@ def getPerspectiveTransform(
     if solveMethod is not None and solveMethod not in _METHODS:
         wanted = "DECOMP_LU, _SVD, _QR, _NORMAL or DECOMP_NORMAL | DECOMP_SVD"
         checks.fail(name, "solveMethod", wanted, repr(solveMethod))
-    if (matrix := numbers_alone.matrix_of_pairs(src, dst, 4)) is not None:
-        return numbers_alone.given((src, dst), matrix)
+    if (matrix := plain_calls.matrix_of_pairs(src, dst, 4)) is not None:
+        return plain_calls.given((src, dst), matrix)
     if not _is_readable((src, dst)):
         return _call(name, geometry.perspective_from_points, *_checked_points(name, src, dst, 4))
     device, src, dst = _pairs(name, src, dst, 4)
@@ -112,14 +112,14 @@ def getPerspectiveTransform(
 
     def exact(value: Tensor) -> Tensor:
         # rounding changes nearly singular matrices: only an exact one close to OpenCV's is used
-        raw = quads.carry(src, dst).detach()
+        raw = quads.quad_to_quad(src, dst).detach()
         along = (raw * value).sum((-1, -2)).abs() / (
             raw.norm(dim=(-1, -2)) * value.norm(dim=(-1, -2))
         )
         alone = (along > 0.999)[..., None, None]
         square = _UNIT_SQUARE.to(src.device)
         corners, targets = (torch.where(alone, points, square) for points in (src, dst))
-        made = quads.carry(corners, targets)
+        made = quads.quad_to_quad(corners, targets)
         far = ~_mask(solved, device) | quads.origin_is_far(made, corners, torch.float64)
         made = quads.normalised(made, far)
         length = torch.where(far, (made.detach() * value).sum((-1, -2)), 1.0)  # of either sign

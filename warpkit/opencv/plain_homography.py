@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from warpkit.engine.backends import select_fits
-from warpkit.opencv import numbers_alone
+from warpkit.opencv import plain_calls
 
 LEAST = 2.0**-23
 """A last entry up to this size, in the matrix that cv2 solves for, counts as 0."""
@@ -33,7 +33,7 @@ def reach(threshold: float) -> float:
 
 def _rounded(value: Any, count: int | None) -> np.ndarray | None:
     """Points (N, 2) in float64, rounded to float32: N is `count`, or any number above 4."""
-    points = None if torch.compiler.is_compiling() else numbers_alone.numbers(value)
+    points = None if torch.compiler.is_compiling() else plain_calls.numbers(value)
     if points is None or points.ndim not in (2, 3) or points.shape[-1] != 2:
         return None
     if points.ndim == 3 and 1 not in points.shape[:2]:

@@ -17,10 +17,10 @@ from warpkit.core.tracing import runs_eagerly
 from warpkit.engine.arithmetic import opencv_polar
 from warpkit.engine.arithmetic.opencv import TYPES
 from warpkit.engine.sampling.rules import SamplingRule
-from warpkit.opencv import numbers_alone, quick
+from warpkit.opencv import plain_calls, quick
 from warpkit.opencv.cameras import is_nothing
 from warpkit.opencv.layout import planes
-from warpkit.opencv.numbers_alone import NUMBERS, brown_lens, fisheye_lens
+from warpkit.opencv.plain_calls import NUMBERS, brown_lens, fisheye_lens
 from warpkit.opencv.plain_matrices import number, pair
 
 SINGLE, PIXEL = np.dtype(np.float32), np.dtype(np.int16)
@@ -32,11 +32,11 @@ Maps = tuple[np.ndarray, np.ndarray | None]
 def lens_map(
     model: str, camera: Any, k: Any, turn: Any, view: Any, size: tuple[int, int], kind: str
 ) -> Maps | None:
-    """A map of a kind, as from `numbers_alone.lens_map`, for a lens without tilt.
+    """A map of a kind, as from `plain_calls.lens_map`, for a lens without tilt.
 
     view: the new camera's matrix; turn: None, or a rotation before it, (3, 3).
     """
-    known = numbers_alone.kernels()
+    known = plain_calls.kernels()
     lens = None if known is None else _lens(model, camera, k)
     if known is None or lens is None or any(lens.tilt):
         return None
@@ -65,7 +65,7 @@ def _lens(model: str, camera: Any, k: Any) -> Any:
 
 def converted(map1: Any, map2: Any, kind: str, whole: bool) -> Maps | None:
     """cv2.convertMaps of floats to any kind, or of fixed maps to floats; whole: no 1/32 parts."""
-    known = numbers_alone.kernels()
+    known = plain_calls.kernels()
     arrays = [value for value in (map1, map2) if value is not None]
     if known is None or any(type(value) is not np.ndarray for value in arrays):
         return None
@@ -84,7 +84,7 @@ def converted(map1: Any, map2: Any, kind: str, whole: bool) -> Maps | None:
 
 @lru_cache(maxsize=16)
 def _rings(size: tuple[int, int], radius: float, log: bool) -> tuple[np.ndarray, ...]:
-    """The cosines, the sines and the distances that `map_to_polar` of `numbers_alone` needs."""
+    """The cosines, the sines and the distances that `map_to_polar` of `plain_calls` needs."""
     rho, angles = opencv_polar.rings(size, torch.tensor(radius, dtype=torch.float64), log)
     parts = angles.cos()[:, 0], angles.sin()[:, 0], rho.float().double()
     return tuple(part.numpy() for part in parts)
@@ -103,7 +103,7 @@ def polar_map(
     back: from polar coordinates, in a picture with one more row on top. None for this with `log`,
     because the logarithms must be torch's.
     """
-    known, middle, reach = numbers_alone.kernels(), pair(center), number(radius)
+    known, middle, reach = plain_calls.kernels(), pair(center), number(radius)
     if known is None or middle is None or reach is None or (back and log):
         return None
     if not back:
@@ -120,7 +120,7 @@ def can_sample(src: Any) -> bool:
     good = type(src) is np.ndarray and src.dtype in TYPES_OF_ARRAYS and src.flags.c_contiguous
     if not good or src.ndim not in (2, 3) or 0 in src.shape or src.shape[2:] == (1,):
         return False
-    return runs_eagerly() and numbers_alone.kernels() is not None
+    return runs_eagerly() and plain_calls.kernels() is not None
 
 
 def sampled(src: Any, maps: Maps, interpolation: str, arithmetic: str) -> np.ndarray | None:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from warpkit.opencv.numbers_alone import NUMBERS
+from warpkit.opencv.plain_calls import NUMBERS
 
 FLOAT64 = np.dtype(np.float64)
 EXACT = 2**53

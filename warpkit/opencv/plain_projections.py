@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from warpkit.opencv import jacobians, numbers_alone
+from warpkit.opencv import jacobians, plain_calls
 from warpkit.opencv.cameras import point_rows
-from warpkit.opencv.numbers_alone import FLOATS, floats, numbers
+from warpkit.opencv.plain_calls import FLOATS, floats, numbers
 
 LEAST_RATIO = 2.0**-23
 """An aspect ratio up to this size counts as not given."""
@@ -34,7 +34,7 @@ def brown(
     """
     points, coefficients = numbers(scene, FLOATS), numbers(k)
     points = None if points is None else point_rows(points, 3)
-    lens, pose = numbers_alone.brown_lens(camera, coefficients), _pose(rvec, tvec, vector)
+    lens, pose = plain_calls.brown_lens(camera, coefficients), _pose(rvec, tvec, vector)
     if points is None or coefficients is None or lens is None or pose is None or not len(points):
         return None
     if type(ratio) not in (int, float):
@@ -48,24 +48,24 @@ def brown(
     if fixed:
         _, fy, cx, cy = lens.camera
         lens = lens._replace(camera=(fy * ratio, fy, cx, cy))
-    return numbers_alone.kernels().projected(points, lens, pose, ratio if fixed else 0.0)  # pyright: ignore
+    return plain_calls.kernels().projected(points, lens, pose, ratio if fixed else 0.0)  # pyright: ignore
 
 
 def fisheye(scene: Any, rvec: Any, tvec: Any, K: Any, D: Any, alpha: Any) -> Projection | None:
     """cv2.fisheye.projectPoints of points (..., 3)."""
-    points, lens = numbers(scene, FLOATS), numbers_alone.fisheye_lens(K, D)
+    points, lens = numbers(scene, FLOATS), plain_calls.fisheye_lens(K, D)
     pose = _pose(rvec, tvec)
     if points is None or lens is None or pose is None or not points.size:
         return None
     if points.ndim not in (2, 3) or points.shape[-1] != 3 or type(alpha) not in (int, float):
         return None
-    known = numbers_alone.kernels()
+    known = plain_calls.kernels()
     return known.projected(points.reshape(-1, 3), lens, pose, float(alpha))  # pyright: ignore
 
 
 def _pose(rvec: Any, tvec: Any, vector: Any = None) -> Any:
     """The `PlainPose`; vector: rvec's rotation vector, if rvec is a matrix."""
-    known, turn, shift = numbers_alone.kernels(), numbers(rvec), numbers(tvec)
+    known, turn, shift = plain_calls.kernels(), numbers(rvec), numbers(tvec)
     if known is None or turn is None or shift is None or shift.size != 3:
         return None
     axis = turn if vector is None else vector

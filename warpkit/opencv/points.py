@@ -12,7 +12,7 @@ from warpkit.engine.arithmetic import opencv_points
 from warpkit.engine.arithmetic.guarantees import installed_arithmetic
 from warpkit.engine.arithmetic.opencv import TYPES as OPENCV_TYPES
 from warpkit.engine.sampling.reference import with_gradient_of
-from warpkit.opencv import numbers_alone
+from warpkit.opencv import plain_calls
 from warpkit.opencv.layout import as_given, check_picture, device_of, has_tensor, is_followed
 from warpkit.opencv.outputs import check_output
 from warpkit.types import ImageLike, MatrixLike, PointsLike
@@ -32,8 +32,8 @@ def transform(src: PointsLike, m: MatrixLike, dst: ImageLike | None = None) -> A
     """
     name = "transform"
     exports.refuse_values(f"opencv.{name}", src, m)
-    if (moved := numbers_alone.transformed(src, m)) is not None:
-        return numbers_alone.given((src, m), moved, check_output(name, "dst", dst, src))
+    if (moved := plain_calls.transformed(src, m)) is not None:
+        return plain_calls.given((src, m), moved, check_output(name, "dst", dst, src))
     values, matrix, given = _arguments(name, src, m, OPENCV_TYPES)
     checks.check_held(name, "m", matrix)  # its values decide whether it is diagonal
     channels = values.shape[-1]
@@ -43,7 +43,7 @@ def transform(src: PointsLike, m: MatrixLike, dst: ImageLike | None = None) -> A
     if matrix.shape[1] == channels:
         matrix = torch.cat((matrix, torch.zeros_like(matrix[:, :1])), dim=1)
     pixels, factors = values.detach(), matrix.detach()
-    if (moved := numbers_alone.transformed(pixels, factors)) is not None:
+    if (moved := plain_calls.transformed(pixels, factors)) is not None:
         result = torch.from_numpy(moved).reshape(*values.shape[:-1], len(matrix))
     else:
         result = opencv_points.transform(pixels, factors, installed_arithmetic())
@@ -65,8 +65,8 @@ def perspectiveTransform(src: PointsLike, m: MatrixLike, dst: ImageLike | None =
     array([[[1., 2.]]])
     """
     name = "perspectiveTransform"
-    if (moved := numbers_alone.moved_points(src, m)) is not None:
-        return numbers_alone.given((src, m), moved, check_output(name, "dst", dst, src))
+    if (moved := plain_calls.moved_points(src, m)) is not None:
+        return plain_calls.given((src, m), moved, check_output(name, "dst", dst, src))
     values, matrix, given = _arguments(name, src, m, (torch.float32, torch.float64))
     channels = values.shape[-1]
     if tuple(matrix.shape) != (channels + 1, channels + 1):

@@ -14,7 +14,7 @@ from warpkit.core import checks, exports
 from warpkit.engine.arithmetic import opencv_angles
 from warpkit.engine.arithmetic.guarantees import installed_arithmetic
 from warpkit.engine.sampling.reference import with_gradient_of
-from warpkit.opencv import numbers_alone
+from warpkit.opencv import plain_calls
 from warpkit.opencv.cameras import as_flag, common_device
 from warpkit.opencv.layout import has_tensor, is_followed
 from warpkit.opencv.outputs import check_output, written
@@ -44,7 +44,7 @@ def cartToPolar(
     name = "cartToPolar"
     magnitude, angle = _outputs(name, (x, y), magnitude=magnitude, angle=angle)
     degrees = as_flag(name, "angleInDegrees", angleInDegrees)
-    if (made := numbers_alone.to_polar(x, y, degrees)) is not None:
+    if (made := plain_calls.to_polar(x, y, degrees)) is not None:
         return _as_given(has_tensor(x, y), made, (magnitude, angle))
     first, second = _pair(name, x=x, y=y)
     single, given = _alone(first), has_tensor(x, y)
@@ -84,7 +84,7 @@ def polarToCart(
     x, y = _outputs(name, (magnitude, angle), x=x, y=y)
     degrees = as_flag(name, "angleInDegrees", angleInDegrees)
     given = has_tensor(magnitude, angle)
-    if (made := numbers_alone.from_polar(magnitude, angle, degrees)) is not None:
+    if (made := plain_calls.from_polar(magnitude, angle, degrees)) is not None:
         return _as_given(given, made, (x, y))
     if magnitude is None or 0 in checks.shape_if_any(magnitude):
         length, turn = None, _pair(name, angle=angle)[0]

@@ -17,7 +17,7 @@ from warpkit.camera.models import Lens
 from warpkit.core import checks, exports
 from warpkit.engine.arithmetic import opencv_projection
 from warpkit.engine.sampling.reference import with_gradient_of
-from warpkit.opencv import cameras, jacobians, numbers_alone, plain_projections
+from warpkit.opencv import cameras, jacobians, plain_calls, plain_projections
 from warpkit.opencv.layout import as_given, has_tensor, is_followed
 from warpkit.opencv.outputs import check_output, written
 from warpkit.types import ImageLike, MatrixLike, NumbersLike, PointsLike
@@ -71,7 +71,7 @@ def Rodrigues(
 
 def _plain(src: Any) -> tuple[np.ndarray, np.ndarray] | None:
     """The same for a plain array, in float64; a vector is converted without tensors."""
-    values = src if type(src) is np.ndarray and src.dtype in numbers_alone.FLOATS else None
+    values = src if type(src) is np.ndarray and src.dtype in plain_calls.FLOATS else None
     if values is None or torch.compiler.is_compiling():
         return None
     if values.size == 3:
@@ -209,7 +209,7 @@ def as_given_pair(
 ) -> tuple[Any, Any]:
     """Pixels and Jacobian; tensors if one is among `values`, of which the first is the scene."""
     pixels, slopes = (
-        numbers_alone.given(values, part, check_output(name, argument, output, values[0]))
+        plain_calls.given(values, part, check_output(name, argument, output, values[0]))
         for argument, part, output in zip(("imagePoints", "jacobian"), found, outputs, strict=True)
     )
     return pixels, slopes

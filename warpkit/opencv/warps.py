@@ -17,7 +17,7 @@ from warpkit.engine.backends import prepared
 from warpkit.engine.sampling.labels import whole_scalar
 from warpkit.engine.sampling.maps import pixel_points
 from warpkit.engine.sampling.rules import SamplingRule
-from warpkit.opencv import numbers_alone, quick
+from warpkit.opencv import plain_calls, quick
 from warpkit.opencv.constants import (
     BORDER_CONSTANT,
     BORDER_ISOLATED,
@@ -120,7 +120,7 @@ def remap(
     rule = SamplingRule(options["interpolation"], options["border"], options["arithmetic"])
     image, value = planes(src), options["border_value"]
     if not interpolation & WARP_RELATIVE_MAP:
-        found = numbers_alone.remapped(name, image, first, second, rule, value, background)
+        found = plain_calls.remapped(name, image, first, second, rule, value, background)
         if found is not None:
             quick.cache_maps(key, src, map1, map2, rule, value)  # pyright: ignore
             return finish(src, dst, found)

@@ -7,12 +7,12 @@ import torch
 
 import warpkit as wk
 from tests.support.inputs import noise
-from warpkit.engine.sampling.bounds import at_least_zero, held
+from warpkit.engine.sampling.bounds import at_least_zero, clamped
 
 
 def test_values_at_the_bounds_have_a_gradient_and_nan_is_kept():
     x = torch.tensor([-1.0, 0.0, 0.5, 2.0, 3.0, torch.nan], requires_grad=True)
-    result = held(x, 0, 2)
+    result = clamped(x, 0, 2)
     torch.testing.assert_close(result.detach(), x.detach().clamp(0, 2), equal_nan=True)
     (grad,) = torch.autograd.grad(result.nansum(), x)
     assert grad[:5].tolist() == [0, 1, 1, 1, 0]

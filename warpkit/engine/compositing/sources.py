@@ -26,7 +26,7 @@ from warpkit.engine.compositing.gather import (
 from warpkit.engine.compositing.over import Painter
 from warpkit.engine.compositing.rectangles import Pixels, Rectangles, Rows, pixels_of
 from warpkit.engine.compositing.source_maps import source
-from warpkit.engine.sampling.bounds import at_least_zero, held
+from warpkit.engine.sampling.bounds import at_least_zero, clamped
 from warpkit.engine.sampling.rules import SamplingRule, borders_of
 
 
@@ -89,7 +89,7 @@ def bent(
     fades within a pixel like any patch, so the point is held at the edge and its weight reduced.
     """
     height, width = flow.shape[-3:-1]
-    held_x, held_y = held(x, 0, width - 1), held(y, 0, height - 1)
+    held_x, held_y = clamped(x, 0, width - 1), clamped(y, 0, height - 1)
     offsets = flow.movedim(-1, -3).double()
     move = _sample_each(offsets, objects, held_x, held_y, SamplingRule("bilinear", "replicate"))
     if rule.interpolation == "nearest":

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 
-def held(x: Tensor, low: float, high: float) -> Tensor:
+def clamped(x: Tensor, low: float, high: float) -> Tensor:
     """x (...) within [low, high], as clamp; the gradient passes at both bounds. NaN stays NaN."""
     above = torch.where(x < low, torch.full_like(x, low), x)
     return torch.where(above > high, torch.full_like(x, high), above)

@@ -14,7 +14,7 @@ import warpkit.opencv as ours
 from tests.camera.test_points import COUNTS
 from tests.support.guarded_memory import survives
 from tests.support.installed_opencv import installed_opencv
-from warpkit.opencv import numbers_alone
+from warpkit.opencv import plain_calls
 
 cv2 = installed_opencv()
 CALLS = 150
@@ -23,7 +23,7 @@ KINDS = [ours.CV_32FC1, ours.CV_32FC2, ours.CV_16SC2]
 
 @pytest.fixture(autouse=True)
 def needs_kernels():
-    if numbers_alone.kernels() is None:
+    if plain_calls.kernels() is None:
         pytest.skip("no native library")
 
 
@@ -31,7 +31,7 @@ def needs_kernels():
 def by_torch() -> Iterator[None]:
     """Compute as without a native library."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(numbers_alone, "kernels", lambda: None)
+        patch.setattr(plain_calls, "kernels", lambda: None)
         yield
 
 
