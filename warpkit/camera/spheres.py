@@ -205,7 +205,7 @@ def rendered(
 
 
 def _expanded(view: View, batch: Sequence[int]) -> View:
-    return View(view.lens, view.turn.expand(*batch, 3, 3), view.sound)
+    return View(view.lens, view.turn.expand(*batch, 3, 3), view.valid)
 
 
 def _places(
