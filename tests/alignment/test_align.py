@@ -62,7 +62,7 @@ def test_align_recovers_the_matrix(model, loss):
         torch.testing.assert_close(linear @ linear.T, scale * torch.eye(2, dtype=torch.float64))
 
 
-def test_half_a_pixel_stays_half_a_pixel_on_every_level():
+def test_a_true_first_guess_is_kept_on_every_level():
     """A level's first guess is as accurate as the level above it can measure."""
     true = matrix_of("similarity")
     moving, fixed = pair(true)

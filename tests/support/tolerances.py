@@ -1,11 +1,11 @@
-"""Every tolerance of the tests, with its reason. Absolute, for images in [0, 1], unless it says so.
+"""Every tolerance of the tests, with its reason; absolute and for images in [0, 1] unless stated.
 
 eps is 2.2e-16 in float64 and 1.2e-7 in float32.
 """
 
 TOLERANCE = {
-    # the reference against float64 numpy: coordinates up to 100 pixels carry 1.4e-14 of rounding,
-    # and an image of noise changes by 1 a pixel
+    # the reference against float64 numpy: coordinates up to 100 pixels have rounding errors of
+    # 1.4e-14, and an image of noise changes by 1 per pixel
     "reference float64": 1e-12,
     # the same in float32: coordinates are still float64; a sum of up to 64 products of weights
     # (lanczos4, sum of magnitudes 1.9) each rounded to 6e-8
@@ -18,7 +18,7 @@ TOLERANCE = {
     # here, times the bicubic's slope of up to 4 a pixel on noise
     "grid_sample float32": 4e-5,
     "grid_sample float64": 1e-12,
-    # OpenCV 5 computes coordinates in float32: 53 pixels carry 3e-6, times the slope of noise
+    # OpenCV 5 computes coordinates in float32: 53 pixels are off by 3e-6, times the slope of noise
     "cv2 5 float32": 4e-5,
     # bicubic at a = -0.75 bends straight lines by up to 0.048 of their slope, 1/7 here; four times
     "there and back": 1e-2,
@@ -26,15 +26,15 @@ TOLERANCE = {
     # relative to the largest entry
     "cv2 matrices": 1e-9,
     # cv2.getPerspectiveTransform multiplies its points in float32: products up to 8,000 are off by
-    # 2.4e-4, a hundred times less in the matrix after the division by their like; 9e-10 measured
+    # 2.4e-4, a hundred times less in the matrix after the division by similar ones; 9e-10 measured
     "cv2 perspective": 2e-8,
     # Python numbers make float32 matrices: 6e-8 of entries up to 100
     "float32 matrices": 2e-5,
     # relative: k1 / f^2 and k2 / f^4 of a lens learnt from 3,072 pixels by 300 steps of Adam, whose
     # last ones are 1e-3 of a unit; 7e-4 measured
     "learned lens": 5e-3,
-    # the demonstration's promise, in degrees and pixels of a picture of 128; 0.0044 and 0.0056
-    # measured, since bilinear interpolation blurs the picture and its hidden copy differently
+    # the demonstration's promise, in degrees and pixels of an image of 128; 0.0044 and 0.0056
+    # measured, since bilinear interpolation blurs the image and its hidden copy differently
     "demo degrees": 0.02,
     "demo corners": 0.02,
     # the same in values of [0, 1], as a mean: 9e-5 measured
@@ -42,9 +42,9 @@ TOLERANCE = {
     # a position of up to 40 pixels from a box's edges of 24 bits is off by 7e-15, times the slope
     # of noise, which lanczos4 and narrow boxes make steep; 2e-14 measured
     "resize box": 1e-11,
-    # a warp's position comes by a matrix and its inverse: 1e-14 of 106 pixels, times a slope of 4
+    # a warp's position is computed by a matrix and its inverse: 1e-14 of 106 pixels, times slope 4
     "resize warp": 1e-12,
-    # relative: a float32 gradient, summed over 10,000 pixels, beside a float64 slope
+    # relative: a float32 gradient, summed over 10,000 pixels, against a float64 slope
     "demo slope": 1e-3,
     # OpenCV's weights are float32: 6e-8 of each, and of a sum of up to 64 products with a sum of
     # magnitudes of 3.6
@@ -52,10 +52,10 @@ TOLERANCE = {
     # one derivative by two orders of the same float64 operations: a sum of up to 64 products of
     # values, weights and slopes below 10
     "two modes float64": 1e-12,
-    # a mean of up to 25 warps in another order, and shifted maps rounded otherwise: 1e-14 of a
-    # coordinate, times a slope of up to 4 a pixel on noise
+    # a mean of up to 25 warps in another order, and shifted maps rounded differently: 1e-14 of a
+    # coordinate, times a slope of up to 4 per pixel on noise
     "mean of warps float64": 1e-12,
-    # the same operations fused and ordered otherwise, in float32: some roundings of 6e-8, and
+    # the same operations fused and ordered differently, in float32: some roundings of 6e-8, and
     # gradients to matrices that are sums of some 100 terms of up to 6
     "compiled float32": 1e-4,
     # thetas and pixel matrices reach a point by other sums: 1e-14 of 30 pixels, times up to 40
@@ -74,11 +74,11 @@ TOLERANCE = {
     "shards float64": 1e-12,
     # the same in float32, a sum over up to 8 images of 48 pixels a side
     "shards float32": 1e-6,
-    # matrices of float32 carry a corner of up to 40 pixels: 6e-8 of it, and of a sum of products
-    # with rows that nearly cancel in a perspective of half a side; 2e-5 seen
+    # float32 matrices map corners of up to 40 pixels: 6e-8 of them, and of sums of products whose
+    # rows nearly cancel in a perspective of half a side; 2e-5 measured
     "float32 corners": 1e-4,
     # relative to what a JPEG file of the same picture loses: libjpeg transforms in integers and
-    # rounds colours twice, half a level each; 0.42 seen at the highest quality asked for
+    # rounds colours twice, half a level each; 0.42 measured at the highest quality tested
     "jpeg beside what a file loses": 0.45,
     # float32 holds k / 255 to 3e-8, and times 255 a level to 1.5e-5
     "levels": 2e-5,
@@ -87,22 +87,23 @@ TOLERANCE = {
     # torchvision solves for perspectives in float64 and keeps float32: 6e-8 of 24 pixels, and in
     # the row below of 1/24 a pixel, times 24; slopes of 0.3 a pixel
     "torchvision float64": 2e-6,
-    # the CUDA kernels beside the reference, results and gradients, of the largest where that is
+    # the CUDA kernels against the reference, results and gradients, relative to the largest entry
     # above 1: weights in the type of the computation (bicubic's and lanczos4's are polynomials and
-    # sines with a few roundings of 6e-8 or 1.1e-16), and sums in another order; 8e-7 and 3e-15 seen
+    # sines with a few roundings of 6e-8 or 1.1e-16), and sums in another order; 8e-7 and 3e-15
+    # measured
     "cuda float32": 2e-6,
     "cuda float64": 2e-14,
-    # one rounding of the type to 11 or 8 bits, which may fall on the other side
+    # one rounding of the type to 11 or 8 bits, which may go the other way
     "cuda float16": 1e-3,
     "cuda bfloat16": 8e-3,
-    # fuzzed arguments below 1e4 beside numpy, of the largest entry. float64: two ways of solving
-    # what has a condition of up to 1e4; float32: a result rounded once, or a sum of 5 products
+    # fuzzed arguments below 1e4 against numpy, relative to the largest entry. float64: two ways of
+    # solving systems of condition up to 1e4; float32: a result rounded once, or a sum of 5 products
     "fuzz float64": 1e-8,
     "fuzz float32": 2e-6,
     # relative to the largest entry: two ways of solving least squares of pixels up to 100, whose
     # condition is up to 1e4 for the equations of a homography
     "fits float64": 1e-9,
-    # findHomography goes on from the direct linear transform by a descent, which stops at 1e-8
+    # findHomography refines the direct linear transform by a descent, which stops at 1e-8
     "cv2 homography": 1e-6,
     # in pixels: findHomography of five and more noisy pairs stops its descent after ten steps;
     # 1.7e-4 measured at a noise of 3 pixels
@@ -110,11 +111,11 @@ TOLERANCE = {
     # in pixels: findHomography's descent from two starts, by a singular and by an eigenvalue
     # decomposition, which differ by rounding; 8e-7 measured at a noise of 3 pixels
     "homography of two starts": 1e-5,
-    # in pixels: of four pairs both solve exactly, cv2 by squared equations; 9e-10 measured
+    # in pixels: both solve four pairs exactly, cv2 by squared equations; 9e-10 measured
     "cv2 homography of four": 1e-8,
     # in degrees: OpenCV's arctangent is a polynomial of four terms; 0.0095 measured
     "cv2 arctangent": 0.0097,
-    # estimateAffine2D refines by a descent too, and stops where it gains a part of 1e-7 or so
+    # estimateAffine2D also refines by a descent, which stops at relative gains of about 1e-7
     "cv2 descent": 1e-4,
     # pixels of lenses at a focal length of 500, float64: some 30 operations on directions up to 5,
     # whose sixth powers are up to 1e4, times coefficients of 0.05
@@ -122,52 +123,52 @@ TOLERANCE = {
     # the solver's residual is 1e-15 of a direction where it stops, and 1e-10 at the worst that
     # counts as found: 500 times that in pixels, 1e-11 measured
     "solved pixels": 1e-9,
-    # undistortPoints beside cv2's, of the largest coordinate: float32 is rounded once more than the
-    # steps in float64 that both take, which differ by a few of its last bits
+    # undistortPoints against cv2's, relative to the largest coordinate: both take float64 steps,
+    # which differ in their last bits, and float32 is rounded once more
     "cv2 points float32": 2e-7,
     "cv2 points float64": 1e-12,
     # cv2's rotation vectors of matrices, in radians: the nearest rotation by another singular value
     # decomposition, which the arc cosine magnifies by up to 10 here; float32 rounds once more
     "cv2 vectors float64": 1e-12,
     "cv2 vectors float32": 1e-6,
-    # the same at a half turn, where the arc cosine of -1 + 1e-16 is 1e-8 off
+    # the same at 180 degrees, where the arc cosine of -1 + 1e-16 is off by 1e-8
     "cv2 half turns": 1e-7,
     # relative to the largest entry: the same chain rule in another order; 7e-14 measured
     "cv2 jacobians": 1e-11,
     # cv2 undistorts a grid by five steps of a fixed-point iteration: 1e-3 of a mild lens's places
     # is left of each side, which the focal length of 500 multiplies; 0.3 measured
     "five steps": 1.0,
-    # relative to the largest: OpenCV sums up to 25 float32 in an order of its own, some roundings
-    # of 6e-8; 2e-7 measured
+    # relative to the largest: OpenCV sums up to 25 float32 in another order, some roundings of
+    # 6e-8; 2e-7 measured
     "order of sums": 1e-6,
-    # the share of bytes that OpenCV's logarithm puts on the other side of a tie; 4e-5 measured
+    # the fraction of bytes that OpenCV's logarithm rounds the other way at ties; 4e-5 measured
     "polar bytes": 5e-4,
     # of float32 noise, whose slope is 1 a pixel: its logarithm's last bits, 4e-6 pixels of 40
     "polar float32": 1e-4,
-    # corners, in pixels, of pictures of waves of 6 pixels and more, which bilinear interpolation
-    # and the smoothing before it bend; 0.035 measured
+    # corners, in pixels, of images of waves of 6 pixels and more, which bilinear interpolation
+    # and the smoothing before it distort; 0.035 measured
     "align pixels": 0.06,
-    # corners, in pixels, of pictures that bilinear interpolation made of each other: what is left
-    # of the tolerance of 1e-3 after a step that converges quadratically; 1e-6 measured
+    # corners, in pixels, of images of which one was interpolated from the other: the remainder of
+    # the tolerance of 1e-3 after a step that converges quadratically; 1e-6 measured
     "align exact pixels": 1e-4,
     # relative: differences of 2e-5 of a solution found to 1e-10 of a pixel
     "align gradient": 1e-3,
-    # relative, over steps of 1e-3 and 1e-4 of noise in photographs, which bend the answer, too
+    # relative, over steps of 1e-3 and 1e-4 of noise in photographs, which add curvature
     "align photographs' gradient": 0.02,
-    # relative to the largest of a result: sums of 400 products, in float32 of torch's own order
+    # relative to the largest of a result: sums of 400 products, in float32 in torch's order
     "align sums float32": 2e-5,
     "align sums float64": 1e-12,
-    # pixels, and shares of a gain: solutions of the same equations by other operations. Gain is
-    # rounded to the images' type on the way, after which the costs of float32's last steps differ;
+    # pixels, and fractions of a gain: solutions of the same equations by other operations. Gain is
+    # rounded to the images' type in between, so that the costs of float32's last steps differ;
     # 1e-13 and 1e-7 measured on photographs
     "align steps float64": 1e-10,
     "align steps float32": 1e-5,
     # relative to the largest of a result: sums of 10^4 products in another order, and the C
     # library's arctangent; 2e-14 measured
     "lens kernels": 1e-12,
-    # relative, of quadrangles of 100 pixels 5,000 pixels off: 2e-16 times the square of 50, twice
+    # relative, for quadrangles of 100 pixels at 5,000 pixels: 2e-16 times the square of 50, twice
     "quad kernels": 1e-9,
-    # of pixel_values, normalised: what is promised; 0 measured but for the place of one rounding
+    # normalised pixel_values, as promised; 0 measured, except for the place of one rounding
     "processors": 1e-5,
     # relative: a slope over 80 levels of programs that round to 8 bits, up to twice, and clamp
     # what bicubic and lanczos overshoot on noise
