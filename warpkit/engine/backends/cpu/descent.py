@@ -56,25 +56,6 @@ class Tables(NamedTuple):
     is_projective: bool
 
 
-class Ends(NamedTuple):
-    """The final state of N pairs, as in `Refined` of `alignment.solver`."""
-
-    to_source: Tensor
-    """(N, 3, 3)."""
-    score: Tensor
-    """(N,), like the next two."""
-    agreement: Tensor
-    overlap: Tensor
-    gain: Tensor
-    """(N, C)."""
-    bias: Tensor
-    """(N, C)."""
-    still: Tensor
-    """(N,), bool."""
-    steps: Tensor
-    """(N,), int64."""
-
-
 def supports(moving: Tensor, fixed: Tensor) -> bool:
     """Whether kernels are worthwhile for pairs (N, C, H, W), judged by their shapes alone."""
     if not fixed.numel():
@@ -89,8 +70,12 @@ def descend(
     limits: tuple[float, ...],
     steps: int,
     by_values: bool,
-) -> Ends:
-    """Refine from to_source (N, 3, 3), float64; limits: `Limits` of native/descent.cpp."""
+) -> tuple[Tensor, ...]:
+    """Refine from to_source (N, 3, 3), float64; limits: `Limits` of native/descent.cpp.
+
+    Returns the fields of `Refined` of alignment/solver.py, in their order: the engine cannot import
+    the class.
+    """
     pictures = Pictures(*(picture.contiguous() for picture in pictures))
     moving, fixed = pictures.moving, pictures.fixed
     count, channels, height, width = fixed.shape
@@ -130,7 +115,7 @@ def descend(
     gain, bias = found[:, ROWS:].unflatten(1, (2, channels)).unbind(1)
     score, agreement, overlap, still, made = found[:, 9:ROWS].unbind(1)
     matrix = found[:, :9].reshape(count, 3, 3)
-    return Ends(matrix, score, agreement, overlap, gain, bias, still != 0, made.long())
+    return matrix, score, agreement, overlap, gain, bias, still != 0, made.long()
 
 
 def _warp(moving: Tensor, to_source: Tensor, projective: bool, size: tuple[int, int]) -> np.ndarray:
