@@ -16,7 +16,6 @@ from tests.support.tolerances import TOLERANCE
 cv2 = installed_opencv()
 K = np.array([[80.0, 0, 60], [0, 82, 40], [0, 0, 1]])
 D = np.array([0.05, -0.01, 0.002, -0.001])
-RANDOM = np.random.default_rng(0)
 
 # the wide camera of OpenCV's tests
 SIZE = (1280, 800)
@@ -27,6 +26,12 @@ LENS = np.array([-0.0014613319981768, -0.00329861110580401, 0.00605760088590183,
 
 PLAIN = [(5, 2), (5, 1, 2), (1, 5, 2), (1, 2), (1, 1, 2), (2, 1, 2), (2, 2), (2,)]
 PLAIN += [(2, 5), (2, 1), (5, 2, 1), (2, 5, 1)]
+
+
+@pytest.fixture
+def random() -> np.random.Generator:
+    """A generator that draws the same in every test, whichever tests run before it."""
+    return np.random.default_rng(1)
 
 
 def check_form(mine, theirs, form):
@@ -41,8 +46,8 @@ def check_form(mine, theirs, form):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("shape", PLAIN)
-def test_undistorted_points_have_cv2s_shape_and_type(shape, dtype):
-    form = (RANDOM.random(shape) * 80).astype(dtype)
+def test_undistorted_points_have_cv2s_shape_and_type(shape, dtype, random):
+    form = (random.random(shape) * 80).astype(dtype)
     for matrix in (None, K):
         check_form(
             lambda p, m=matrix: ours.undistortPoints(p, K, D, None, None, m),
@@ -53,8 +58,8 @@ def test_undistorted_points_have_cv2s_shape_and_type(shape, dtype):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("shape", [(5, 1, 2), (1, 5, 2), (3, 4, 2), (2, 2, 2), (1, 1, 2)])
-def test_fisheye_points_keep_their_shape_and_type(shape, dtype):
-    form = (RANDOM.random(shape) * 80).astype(dtype)
+def test_fisheye_points_keep_their_shape_and_type(shape, dtype, random):
+    form = (random.random(shape) * 80).astype(dtype)
     mine, theirs = ours.fisheye, cv2.fisheye
     check_form(
         lambda p: mine.undistortPoints(p, K, D), lambda p: theirs.undistortPoints(p, K, D), form
@@ -85,11 +90,11 @@ def test_shapes_that_cv2s_fisheyes_reject_are_rejected(name, shape):
         getattr(ours.fisheye, name)(np.ones(shape), K, D)
 
 
-def test_weak_lenses_are_inverted_in_both_directions():
+def test_weak_lenses_are_inverted_in_both_directions(random):
     corners = [WIDE[:2, 2], (0, 0), (0, SIZE[1]), (SIZE[0], 0), SIZE]
-    points = np.concatenate((np.array(corners, float), RANDOM.random((100, 2)) * SIZE))[:, None]
+    points = np.concatenate((np.array(corners, float), random.random((100, 2)) * SIZE))[:, None]
     for _ in range(10):
-        args = (WIDE, RANDOM.uniform(-1e-5, 1e-5, (1, 4)))
+        args = (WIDE, random.uniform(-1e-5, 1e-5, (1, 4)))
         # directions up to 88 degrees, since pixels would be directions too far out
         for there, back in (
             (ours.fisheye.distortPoints, ours.fisheye.undistortPoints),
@@ -100,7 +105,7 @@ def test_weak_lenses_are_inverted_in_both_directions():
             assert np.abs(moved - points).max() < 1e-7
 
 
-def test_an_array_of_points_through_two_lenses_is_a_map():
+def test_an_array_of_points_through_two_lenses_is_a_map(random):
     """Points (H, W, 2) through both functions make a map for remap; cv2 drops folded pixels."""
     x, y = np.meshgrid(*(np.arange(n, dtype=np.float32) for n in SIZE))
     pixels = np.dstack((x, y))
@@ -121,7 +126,7 @@ def test_an_array_of_points_through_two_lenses_is_a_map():
         (550, 750, (797.51, 611.637)),
     ):
         assert np.abs(shown[row, column] - wanted).max() < 1e-2, (row, column, wanted)
-    picture = RANDOM.integers(1, 256, (SIZE[1], SIZE[0], 3), dtype=np.uint8)
+    picture = random.integers(1, 256, (SIZE[1], SIZE[0], 3), dtype=np.uint8)
     seen = ours.remap(picture, shown, None, ours.INTER_LINEAR)
     assert not seen[off].any()
     assert np.array_equal(seen, cv2.remap(picture, shown, None, cv2.INTER_LINEAR))

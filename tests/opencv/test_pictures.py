@@ -106,9 +106,9 @@ def differing(one: np.ndarray, other: np.ndarray) -> int:
 @pytest.mark.parametrize("make", MAKERS)
 def test_random_calls_have_cv2s_bits(make, plain):
     random = np.random.default_rng(0)
-    for _ in range(400):
+    for number in range(400):
         call = make(random)
-        assert differing(call(ours), call(cv2)) == 0
+        assert differing(call(ours), call(cv2)) == 0, f"call {number}"
 
 
 @pytest.mark.parametrize("make", MAKERS)
@@ -119,8 +119,8 @@ def test_random_calls_have_the_bits_of_torchs_path(make, monkeypatch):
     fast = [call(ours) for call in calls]
     for module in (arrangements, pyramids):
         monkeypatch.setattr(module, "select_pictures", lambda: None)
-    for call, result in zip(calls, fast, strict=True):
-        assert differing(call(ours), result) == 0
+    for number, (call, result) in enumerate(zip(calls, fast, strict=True)):
+        assert differing(call(ours), result) == 0, f"call {number}"
 
 
 OUTSIDE = """

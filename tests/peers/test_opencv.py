@@ -25,6 +25,12 @@ TURN = np.array([[20.0, 0, 15], [0, 20, 12], [0, 0, 1]], float)
 installed_is_5 = cv2.__version__.startswith("5.")
 
 
+@pytest.fixture
+def random() -> np.random.Generator:
+    """A generator that draws the same in every test, whichever tests run before it."""
+    return np.random.default_rng(1)
+
+
 def test_means_of_four_pixels_are_rounded_up():
     rows = np.arange(32 * 32).reshape(32, 32)
     image = (rows % 2 + 253 + rows // 512).astype(np.uint8)
@@ -41,9 +47,9 @@ def test_means_of_four_pixels_are_rounded_up():
         *((np.int16, 3), (np.int16, 4), (np.float32, 1), (np.float32, 4)),
     ],
 )
-def test_area_resizes_to_half_the_size(dtype, channels):
+def test_area_resizes_to_half_the_size(dtype, channels, random):
     low, high = (0, 1000) if np.dtype(dtype).kind == "u" else (-1000, 1000)
-    image = RANDOM.uniform(low, min(high, 256 if dtype == np.uint8 else high), (34, 26, channels))
+    image = random.uniform(low, min(high, 256 if dtype == np.uint8 else high), (34, 26, channels))
     image = image.astype(dtype)
     wide: Any = image.astype(np.float64 if dtype == np.float32 else np.int64)
     total = wide[::2, ::2] + wide[1::2, ::2] + wide[::2, 1::2] + wide[1::2, 1::2]
@@ -53,13 +59,13 @@ def test_area_resizes_to_half_the_size(dtype, channels):
     assert np.abs(out - wanted).max() <= most
 
 
-def test_resizes_that_failed_in_old_versions():
+def test_resizes_that_failed_in_old_versions(random):
     plain = np.full((17, 11, 3), 128, np.uint8)
     assert (ours.resize(plain, (11, 153), interpolation=ours.INTER_LANCZOS4) == 128).all()
     dot = np.zeros((12, 12, 5), np.uint8)
     dot[5, 5] = 1
     assert ours.resize(dot, (11, 11), interpolation=ours.INTER_NEAREST).sum() == 5
-    deep = RANDOM.integers(0, 256, (16, 16)).astype(np.uint16)
+    deep = random.integers(0, 256, (16, 16)).astype(np.uint16)
     options: dict[str, Any] = {"fx": 0.3, "fy": 0.3, "interpolation": cv2.INTER_AREA}
     np.testing.assert_array_equal(
         ours.resize(deep, None, **options), cv2.resize(deep, None, **options)
@@ -78,8 +84,8 @@ def test_black_stays_black_in_any_number_of_channels():
             assert not ours.warpPerspective(image, square, size, None, inter, border).any(), inter
 
 
-def test_a_strip_rotated_by_45_degrees_reads_no_memory_beside_it():
-    strip = RANDOM.integers(0, 256, (8, 8192, 4), dtype=np.uint8)
+def test_a_strip_rotated_by_45_degrees_reads_no_memory_beside_it(random):
+    strip = random.integers(0, 256, (8, 8192, 4), dtype=np.uint8)
     matrix = ours.getRotationMatrix2D((4096.0, 4.0), 45.0, 1.0)
     options = (8192, 8), None, 1, 0, (0, 0, 0, 255)
     out = ours.warpAffine(strip, matrix, *options)
@@ -222,7 +228,7 @@ def test_points_whose_iteration_overshoots(seed):
             np.testing.assert_allclose(out, truth, rtol=most, atol=most)
 
 
-def test_far_and_central_points_of_fisheyes():
+def test_far_and_central_points_of_fisheyes(random):
     camera = np.array([[558.478, 0, 620.4585], [0, 560.5068, 381.9394], [0, 0, 1]], float)
     lens = np.array([-0.0014613, -0.0032986, 0.0060576, -0.0037421], float)
     seen = np.array([[[620.4585, 381.9394]], [[0, 0]], [[1279, 799]], [[-3000, 5000]]], float)
@@ -237,7 +243,7 @@ def test_far_and_central_points_of_fisheyes():
         cv2.fisheye.distortPoints(rays, camera, lens, alpha=0.3),
         rtol=TOLERANCE["pixels float64"],
     )
-    inside = RANDOM.uniform(100, 700, (30, 1, 2))
+    inside = random.uniform(100, 700, (30, 1, 2))
     ideal = ours.fisheye.undistortPoints(inside, camera, lens, criteria=(1, 30, 0.0))
     again = ours.fisheye.distortPoints(ideal, camera, lens)
     np.testing.assert_allclose(again, inside, atol=TOLERANCE["solved pixels"])

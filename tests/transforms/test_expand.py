@@ -120,4 +120,5 @@ def test_random_draws_match_torchvision():
         ours, theirs = RandomRotation(**options, fill=None), v2.RandomRotation(**options, fill=None)
         got, wanted = both(ours, theirs, image, seed=seed)
         assert got.shape == wanted.shape, (seed, angles, height, width)
-        torch.testing.assert_close(got, wanted, rtol=0, atol=TOLERANCE["torchvision float64"])
+        apart = (got - wanted).abs().max()
+        assert apart <= TOLERANCE["torchvision float64"], (seed, angles, height, width)

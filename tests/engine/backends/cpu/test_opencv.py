@@ -38,8 +38,13 @@ HOSTILE = {
 }
 
 
-def assert_same(function, image: Tensor, where: Tensor, interpolation: str, **options) -> None:
-    """The kernels support the call, and the reference gives the same bits."""
+def assert_same(
+    function, image: Tensor, where: Tensor, interpolation: str, case: object = None, **options
+) -> None:
+    """The kernels support the call, and the reference gives the same bits.
+
+    case: names the call of a loop in the error.
+    """
     rule = SamplingRule(interpolation, options["border"], options["arithmetic"])
     assert kernels.select_backend("warp", "auto", image, rule) is cpu_opencv
     value = torch.tensor(([10.0, 200.6, 300.0, 77.0] * 2)[: image.shape[-3]])
@@ -47,7 +52,7 @@ def assert_same(function, image: Tensor, where: Tensor, interpolation: str, **op
     got = function(image, where, backend="cpu", **options)
     wanted = function(image, where, backend="reference", **options)
     assert got.dtype == wanted.dtype
-    assert torch.equal(got, wanted)
+    assert torch.equal(got, wanted), case
 
 
 def layouts(dtype: torch.dtype) -> dict[str, Tensor]:
@@ -115,7 +120,7 @@ def test_opencv5s_bicubic_agrees_with_the_reference_on_maps_of_all_kinds(dtype):
             )
         options = {"arithmetic": "opencv5", "border": FILLED[n % len(FILLED)]}
         options |= {} if warp is wk.remap else {"size": size}
-        assert_same(warp, image, where, "bicubic", **options)
+        assert_same(warp, image, where, "bicubic", n, **options)
 
 
 @pytest.mark.parametrize("channels", [1, 3, 4, 5])

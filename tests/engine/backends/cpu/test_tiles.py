@@ -53,7 +53,8 @@ def test_values_agree_over_tiles_of_all_kinds(dtype):
         got = wk.remap(image, points, backend="cpu", **options)
         wanted = wk.remap(image, points, backend="reference", **options)
         atol = TOLERANCE[f"cpu {dtype}"]
-        torch.testing.assert_close(got, wanted, atol=atol, rtol=atol, equal_nan=True)
+        near = {"atol": atol, "rtol": atol, "equal_nan": True}
+        torch.testing.assert_close(got, wanted, **near, msg=lambda text, n=n: f"case {n}: {text}")
 
 
 @pytest.mark.parametrize("dtype", [torch.uint8, torch.int16, torch.float32, torch.float64])
@@ -74,7 +75,8 @@ def test_nearest_gives_the_references_pixels_in_every_layout(dtype):
             options["border_value"] = draw.choice([-3.0, 2.5, 1e9, math.nan])
         got = wk.remap(image, points, backend="cpu", **options)
         wanted = wk.remap(image, points, backend="reference", **options)
-        torch.testing.assert_close(got, wanted, atol=0, rtol=0, equal_nan=True)
+        same = {"atol": 0, "rtol": 0, "equal_nan": True}
+        torch.testing.assert_close(got, wanted, **same, msg=lambda text, n=n: f"case {n}: {text}")
 
 
 @pytest.mark.parametrize("border", FILLED)
@@ -131,7 +133,8 @@ def test_gradients_agree_over_tiles_of_all_kinds(dtype):
         wanted = gradients(wk.remap, inputs, "reference", **options)
         for g, w in zip(got, wanted, strict=True):
             scale = max(1.0, w.abs().max().item())
-            torch.testing.assert_close(g, w, atol=scale * TOLERANCE[f"cpu {dtype}"], rtol=0)
+            near = {"atol": scale * TOLERANCE[f"cpu {dtype}"], "rtol": 0}
+            torch.testing.assert_close(g, w, **near, msg=lambda text, n=n: f"case {n}: {text}")
 
 
 def by_threads(warp, inputs, **options):
