@@ -21,10 +21,10 @@ from warpkit.engine.backends.cpu.opened import LIBRARY
 from warpkit.engine.sampling.rules import BORDERS, INTERPOLATIONS
 assert LIBRARY.isa == sys.argv[2]
 torch.manual_seed(0)
-floats = torch.rand(2, 3, 47, 61, dtype=torch.float64)
-turn = wk.rotation_matrix((30.0, 20.0), torch.tensor([33.0, 200.0]).double(), 1.3)
+floats = torch.rand(2, 3, 33, 37, dtype=torch.float64)
+turn = wk.rotation_matrix((18.0, 15.0), torch.tensor([33.0, 200.0]).double(), 1.3)
 tilt = torch.cat((turn, torch.tensor([[1e-3, -2e-3, 1.0]]).double().expand(2, 1, 3)), -2)
-points = torch.rand(2, 40, 70, 2, dtype=torch.float64) * 80 - 10
+points = torch.rand(2, 34, 36, 2, dtype=torch.float64) * 50 - 8
 points[0, 0, :4, 0] = torch.tensor([torch.nan, torch.inf, 2.0**31 - 1, -2.0**31])
 maps = (wk.warp_affine, turn), (wk.warp_perspective, tilt), (wk.remap, points)
 maps += ((wk.remap, points.float()),)
