@@ -52,3 +52,18 @@ def test_six_python_frames_lead_from_a_warp_to_the_launch(monkeypatch):
         between = names[len(names) - names[::-1].index("warp_affine") :]
         assert len(between) <= 6, between
     assert len(stacks) == 2
+
+
+class Turned(torch.nn.Module):
+    def forward(self, image: torch.Tensor) -> torch.Tensor:
+        return wk.warp_affine(image, torch.eye(2, 3))
+
+
+def test_no_backend_restricts_a_dynamic_width(monkeypatch):
+    """Without the native library, the other backends judge an export's image."""
+    from warpkit.engine.backends import cpu
+
+    monkeypatch.setattr(cpu, "unsupported_reasons", lambda image, rule: ["has no library"])
+    sizes = {3: torch.export.Dim("width", min=2)}
+    exported = torch.export.export(Turned(), (torch.zeros(1, 2, 6, 9),), dynamic_shapes=(sizes,))
+    assert exported.module()(torch.zeros(1, 2, 6, 40)).shape == (1, 2, 6, 40)

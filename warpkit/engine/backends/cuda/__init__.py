@@ -47,7 +47,8 @@ def unsupported_reasons(image: Tensor, rule: SamplingRule) -> list[str]:
         reasons.append(NO_ONNX)
     if image.dtype not in DTYPES:
         reasons.append(f"has no {image.dtype}")
-    if max(image.shape[-2:]) >= LONGEST:
+    # a comparison would restrict a symbolic size, so that torch.export refuses a dynamic one
+    if any(isinstance(side, int) and side >= LONGEST for side in image.shape[-2:]):
         reasons.append("needs fewer than 2^30 rows and columns")
     return reasons
 
