@@ -182,10 +182,14 @@ def test_many_calls_leak_no_memory(name):
     def call() -> None:
         torch.autograd.grad(CALLS[name](image, matrix).sum(), (image, matrix))
 
-    for _ in range(30):
-        call()
-    before = resident()
-    for _ in range(100):
-        call()
-    # one leaked result of 48 KiB per call would make 4.7 MiB
-    assert resident() - before < 1.6 * 2**20
+    # a fresh process first fills its pools of memory: `splat` grows for 750 calls, by 43 MiB
+    growth = []
+    for _ in range(12):
+        before = resident()
+        for _ in range(100):
+            call()
+        growth.append(resident() - before)
+        # one leaked result of 48 KiB per call would make 4.7 MiB in every round
+        if growth[-1] < 1.6 * 2**20:
+            return
+    pytest.fail(f"100 calls after another need more memory, in bytes: {growth}")
