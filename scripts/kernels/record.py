@@ -64,7 +64,7 @@ class Recorder:
             self.sizes[address] = storage.data_ptr() + storage.nbytes() - address
             return address
 
-        torch.Tensor.data_ptr = address_of
+        torch.Tensor.data_ptr = address_of  # pyright: ignore
 
     def run(self, block: bytes) -> None:
         """Make a call and record it. The C library knows the sizes of numpy's arrays."""

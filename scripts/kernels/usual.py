@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -14,7 +15,7 @@ import warpkit.opencv as wcv
 from warpkit.engine.arithmetic.opencv_lenses import Criteria
 from warpkit.engine.backends.cpu import fits, inverse, maps, moments, pictures
 from warpkit.engine.sampling.rules import BORDERS, INTERPOLATIONS
-from warpkit.types import Interpolation, LensModel
+from warpkit.types import Filter, Interpolation, LensModel
 
 
 def noise(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
@@ -49,6 +50,13 @@ def spheres_of(interpolation: Interpolation) -> None:
         ),
         noise(3, 40, 80), turn.double(),
     )  # fmt: skip
+
+
+def vectors_of(kind: type[np.floating]) -> None:
+    """Vectors as lengths and angles, and angles as vectors."""
+    x, y, lengths, angles = noise(4, 200, 300).numpy().astype(kind)
+    wcv.cartToPolar(x - kind(0.5), y - kind(0.5))
+    wcv.polarToCart(lengths * 6, angles * 6)
 
 
 FLOATS = torch.float32, torch.float64
@@ -193,8 +201,9 @@ def usual_calls() -> dict[str, Callable[[], Any]]:
         for kind in (np.float32, np.float64)
         for one, extra in ((LENS, 1.1), (TILTED, 0.0), (FISHEYE, 0.1))
     ]
-    for model, count in (("brown", 14), ("fisheye", 4)):
-        made[f"lenses {model}"] = lambda m=model, n=count: lenses_of(m, n)
+    models: tuple[tuple[LensModel, int], ...] = (("brown", 14), ("fisheye", 4))
+    for model, count in models:
+        made[f"lenses {model}"] = partial(lenses_of, model, count)
     made["fits"] = lambda: (
         pushed(wk.perspective_from_points, *(noise(3, 4, 2).double() * 50 for _ in range(2))),
         wk.similarity_from_points(noise(3, 9, 2), noise(3, 9, 2)),
@@ -212,10 +221,7 @@ def usual_calls() -> dict[str, Callable[[], Any]]:
             for n, rows in ((2, 2), (3, 3), (3, 1), (4, 4), (5, 2))
         ]
     for kind in (np.float32, np.float64):
-        made[f"vectors {kind}"] = lambda k=kind: (
-            wcv.cartToPolar(*(noise(200, 300).numpy().astype(k) - k(0.5) for _ in range(2))),
-            wcv.polarToCart(*(noise(200, 300).numpy().astype(k) * 6 for _ in range(2))),
-        )
+        made[f"vectors {kind}"] = partial(vectors_of, kind)
     made["affines"] = lambda: maps.affine_matrices(
         noise(5, 3, 2).numpy() * 50, noise(5, 3, 2).numpy() * 50
     )
@@ -228,7 +234,9 @@ def usual_calls() -> dict[str, Callable[[], Any]]:
             side_by_side(noise(2, c, 90, 106, dtype=d), size)
             for size in ((45, 53), (60, 31), (30, 171))
         ]
-    for way, antialias in (("bilinear", True), ("bilinear", False), ("bicubic", True)):
+    ways: tuple[tuple[Filter, bool], ...]
+    ways = (("bilinear", True), ("bilinear", False), ("bicubic", True))
+    for way, antialias in ways:
         for layout in (torch.contiguous_format, torch.channels_last):
             made[f"torch {way} {antialias} {layout}"] = lambda w=way, a=antialias, m=layout: (
                 wk.resize(

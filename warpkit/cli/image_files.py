@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import logging
 import os
 import sys
 from collections.abc import Iterator
@@ -17,6 +18,10 @@ from PIL import Image, UnidentifiedImageError
 from warpkit.cli.addresses import is_address, read, write
 from warpkit.cli.image_kinds import Picture, decode, encode, reason
 from warpkit.cli.stderr import say
+
+# Pillow logs some errors before it raises them, such as that of a TIFF file with 210 samples per
+# pixel. Without a handler, Python would print them above the command's one line
+logging.getLogger("PIL").addHandler(logging.NullHandler())
 
 INPUTS, OUTPUTS = ("-", "/dev/stdin"), ("-", "/dev/stdout")
 """Names of standard input and output; `./-` is a file."""
