@@ -405,11 +405,12 @@ def main() -> None:
         print(*(f"{v:.4g}" if isinstance(v, float) else v for v in row), sep=", ", flush=True)
     with options.out.open("w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow((*Row._fields, "processor", "torch", "opencv"))
-        machine = (processor(), torch.__version__, cv2.__version__)
+        writer.writerow((*Row._fields, "processor", "torch", "opencv", "warpkit", "date"))
+        machine = (processor(), torch.__version__, cv2.__version__, wk.__version__)
+        today = time.strftime("%Y-%m-%d")
         for row in rows:
             numbers = [f"{v:.4g}" if isinstance(v, float) else v for v in row]
-            writer.writerow((*numbers, *machine))
+            writer.writerow((*numbers, *machine, today))
 
 
 if __name__ == "__main__":

@@ -28,6 +28,7 @@ import warpkit as wk
 from warpkit.cli.bench.timing import Turns, in_turns
 from warpkit.core.environment import processor
 
+LIBRARIES = ("torch", "onnx", "onnxscript", "onnxruntime", "warpkit")
 ROWS = Path(__file__).parents[1] / "data" / "benchmarks" / "exported.csv"
 SIZES = (
     ((480, 640), (224, 224)),
@@ -130,7 +131,7 @@ def measure(kind: Kind, source: tuple[int, int], size: tuple[int, int], turns: i
             "least_of": turns,
             "threads": 1,
             "machine": processor(),
-            **{name: version(name) for name in ("torch", "onnx", "onnxscript", "onnxruntime")},
+            **{name: version(name) for name in LIBRARIES},
             "date": time.strftime("%Y-%m-%d"),
         }
         for way, time_taken in zip(ways, least, strict=True)
