@@ -10,6 +10,7 @@ from torch import Tensor
 
 import warpkit as wk
 from tests.support.inputs import noise
+from tests.support.installed_torch import beside_torch
 from tests.support.naive_torch import naive_bytes
 from warpkit.engine.arithmetic import torch_resize
 
@@ -23,9 +24,6 @@ SIZES = (
     *(((4, 5), (130, 3)), ((300, 3), (2, 200)), ((224, 97), (100, 98)), ((2, 2), (9, 141))),
     *(((4, 300), (166, 150)), ((512, 7), (3, 7)), ((64, 64), (2, 2)), ((9, 9), (2, 120))),
 )
-HAS_INTEGERS = torch.backends.cpu.get_cpu_capability() in ("AVX2", "AVX512")
-"""Whether torch itself computes bytes by its whole numbers on this processor."""
-beside_torch = pytest.mark.skipif(not HAS_INTEGERS, reason="torch resizes floats on this processor")
 
 
 def interpolate(image: Tensor, size: tuple[int, int], name: str, antialias: bool | None) -> Tensor:

@@ -12,6 +12,7 @@ from torchvision import tv_tensors
 from torchvision.transforms import v2
 
 from tests.support.installed_opencv import installed_opencv
+from tests.support.installed_torch import beside_torch
 from warpkit.transforms import (
     Fused,
     RandomHorizontalFlip,
@@ -154,10 +155,9 @@ def test_a_size_that_leaves_no_pixel_of_a_strip_is_rejected(size):
 
 
 TORCH_FILTERS = ("nearest", "nearest-exact", "bilinear", "bicubic", "lanczos")
-HAS_INTEGERS = torch.backends.cpu.get_cpu_capability() in ("AVX2", "AVX512")
 
 
-@pytest.mark.skipif(not HAS_INTEGERS, reason="torch resizes floats on this processor")
+@beside_torch
 @pytest.mark.parametrize("name", TORCH_FILTERS)
 def test_a_tensor_has_torchvisions_pixels(name):
     filter_of = v2.InterpolationMode(name)
