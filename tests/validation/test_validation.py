@@ -216,7 +216,7 @@ def test_errors(text: str):
         wk_compare(**options)
 
 
-@pytest.mark.skipif(cv2.__version__[0] != "5", reason="OpenCV 5 loops for ever")
+@pytest.mark.skipif(cv2.__version__[0] != "5", reason="only OpenCV 5 loops for ever")
 @pytest.mark.parametrize(("size", "move"), [((1, 9), 2.0), ((9, 9), 1.5e9)])
 def test_calls_that_loop_in_opencv_5_are_rejected(size: tuple[int, int], move: float):
     options = {"interpolation": "bicubic", "border": "reflect_101"}

@@ -119,13 +119,13 @@ def _undistorting(lens: Lens, to_ray: Tensor, size: tuple[int, int], opencv: boo
     rows = to_ray[..., None, :, :].expand(*to_ray.shape[:-2], size[0], 3, 3)
     x, y, w = rows_at(rows[..., None, :, :], *pixels.unbind(-1))
     lens = lens.beside(2)
-    finite_lens, valid = guards.finite_lens(lens)
+    finite, valid = guards.finite_lens(lens)
     good = valid & guards.within(x.detach() / w.detach(), y.detach() / w.detach())
     good = good if opencv else good & (w > 0)
     if guards.is_known_true(good):
         return _shown(lens, x, y, w, opencv)
     ahead = torch.where(good, x, 0.0), torch.where(good, y, 0.0), torch.where(good, w, 1.0)
-    points = _shown(finite_lens, ahead[0], ahead[1], ahead[2], opencv)
+    points = _shown(finite, ahead[0], ahead[1], ahead[2], opencv)
     none = _shown(lens.detach(), x.detach(), y.detach(), w.detach(), True) if opencv else torch.nan
     return torch.where(good[..., None], points, none)
 
