@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import math
 import platform
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -19,6 +18,7 @@ import warpkit
 from warpkit.core import checks
 from warpkit.core.environment import import_optional, processor
 from warpkit.core.progress import progress_bar
+from warpkit.core.torch_threads import one_thread
 from warpkit.validation.calls import by_opencv, by_warpkit
 from warpkit.validation.metrics import Figures
 from warpkit.validation.pages import can_render
@@ -158,17 +158,6 @@ def run_resizes(suite: Suite, progress: bool) -> tuple[ResizeRow, ...]:
             rows.append(run_resize(setting, image, suite.cv2, suite.arithmetic))
             advance(f"{setting.library} {setting.interpolation}")
     return tuple(rows)
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Uses one thread: images of this size are too small to share."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
 
 
 def worst(rows: Sequence[Row]) -> list[Row]:

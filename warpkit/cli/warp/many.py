@@ -35,6 +35,7 @@ from warpkit.cli.image_kinds import reason
 from warpkit.cli.stderr import collecting, printable, say
 from warpkit.cli.warp.jobs import Job, Options, Outcome, check_quality, do
 from warpkit.core.progress import progress_bar
+from warpkit.core.torch_threads import one_thread
 
 AHEAD = 2
 """Submitted files per worker: one is read while another is reported."""
@@ -141,8 +142,6 @@ def working(
     if workers == 1 or len(jobs) < 2:
         yield (outcome_of(job, quality, options) for job in jobs)
         return
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
     pool = ThreadPoolExecutor(workers, initializer=torch.set_num_threads, initargs=(1,))
     waiting: deque[Future[Outcome]] = deque()
 
@@ -154,11 +153,11 @@ def working(
         while waiting:
             yield waiting.popleft().result()
 
-    try:
-        yield outcomes()
-    finally:
-        pool.shutdown(cancel_futures=True)
-        torch.set_num_threads(threads)
+    with one_thread():
+        try:
+            yield outcomes()
+        finally:
+            pool.shutdown(cancel_futures=True)
 
 
 def outcome_of(job: Job, quality: int | None, options: Options) -> Outcome:

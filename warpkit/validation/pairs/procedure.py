@@ -11,6 +11,7 @@ import torch
 
 from warpkit.core import checks
 from warpkit.core.progress import progress_bar
+from warpkit.core.torch_threads import one_thread
 from warpkit.validation.pairs import numbers
 from warpkit.validation.pairs.comparing import Comparison
 from warpkit.validation.pairs.matching import Matched, match_folders, match_lists
@@ -21,7 +22,6 @@ from warpkit.validation.pairs.reading import Collection, PicturePair, collect
 from warpkit.validation.pairs.rules import Arrangement, rules_for
 from warpkit.validation.pairs.wording import open_words, turned_words
 from warpkit.validation.programs.geometry import Geometry, Placement
-from warpkit.validation.programs.procedure import one_thread
 from warpkit.validation.programs.report import Preprocessing
 
 PADDING_ROOM = 2.0

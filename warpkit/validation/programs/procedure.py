@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import torch
 
 from warpkit.core.progress import progress_bar
+from warpkit.core.torch_threads import one_thread
 from warpkit.validation.programs.arithmetic import preference
 from warpkit.validation.programs.asking import MAX_CALLS, NotKnownError, Program, RefusedError
 from warpkit.validation.programs.geometry import Geometry
@@ -106,17 +106,6 @@ def _identified(program: Program) -> Preprocessing:
         found.reasons.append("It changes the picture that it is given.")
     found.calls = program.calls
     return found
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Runs torch on one thread: on busy cores, two threads took five times as long."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
 
 
 class _Steps:
