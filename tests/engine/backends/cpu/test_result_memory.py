@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import _thread
 import gc
 import re
 import subprocess
 import sys
+from collections import deque
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import product
 
 import numpy as np
@@ -16,7 +19,7 @@ import torch
 import warpkit as wk
 from warpkit.engine.backends.cpu import memory
 
-FLOAT = np.dtype(np.float32)
+FLOAT, BYTE = np.dtype(np.float32), np.dtype(np.uint8)
 
 
 @pytest.fixture(autouse=True)
@@ -61,15 +64,35 @@ def test_results_are_ordinary_arrays():
 
 
 def test_the_memory_kept_for_reuse_is_bounded(monkeypatch):
-    monkeypatch.setattr(memory, "KEPT", 3 * (memory.LEAST + memory.LINE))
-    held = [memory.empty(memory.LEAST, np.dtype(np.uint8)) for _ in range(5)]
-    assert len(memory._waiting) == 0
-    held.clear()
-    assert len(memory._waiting) == 3
-    del held
-    large = memory.empty(4 * memory.LEAST, np.dtype(np.uint8))
-    del large  # larger than all memory that may be kept
-    assert len(memory._waiting) == 0
+    size = -(-memory.LEAST // memory.UNIT) * memory.UNIT + memory.LINE
+    monkeypatch.setattr(memory, "KEPT", 3 * size)
+    held = [memory.empty(memory.LEAST, BYTE) for _ in range(5)]
+    addresses = [array.ctypes.data for array in held]
+    kept = [block.memory.ctypes.data for block in memory._kept]
+    assert [0 <= a - k < memory.LINE for a, k in zip(addresses[2:], kept, strict=True)] == [
+        True
+    ] * 3
+    del held[:2]  # not kept any more: freed
+    again = [memory.empty(memory.LEAST, BYTE) for _ in range(2)]
+    assert len(memory._kept) == 3
+    del held, again
+    assert [block.lease() for block in memory._kept] == [None] * 3
+    reused = [memory.empty(memory.LEAST, BYTE) for _ in range(3)]
+    assert addresses[4] in [array.ctypes.data for array in reused]
+    large = memory.empty(4 * memory.LEAST, BYTE)
+    assert large.base is None  # larger than all memory that may be kept
+    assert len(memory._kept) == 3
+
+
+def test_an_interrupt_while_memory_is_freed_is_raised():
+    """Python drops a KeyboardInterrupt that is raised in `__del__`."""
+    held = [memory.empty(memory.LEAST, BYTE)]
+    # both run in C, one after the other: no other Python code notices the interrupt first
+    steps = [partial(_thread.interrupt_main), partial(held.clear)]
+    with pytest.raises(KeyboardInterrupt):
+        deque(map(partial.__call__, steps), maxlen=0)
+    assert held == []
+    assert memory._kept[-1].lease() is None
 
 
 def test_a_result_alive_at_exit_prints_nothing():

@@ -52,6 +52,19 @@ def test_an_error_in_a_unit_propagates(error):
     assert sorted(seen) == [0, 1, 2, 3]
 
 
+def test_an_interrupt_in_this_threads_callback_propagates_though_another_does_all(monkeypatch):
+    def team(body, *_):  # ctypes drops what is raised in this thread before `share` begins
+        other = threading.Thread(target=body, args=(None,))
+        other.start()
+        other.join()
+
+    monkeypatch.setattr(threads, "_team", team)
+    seen = []
+    with pytest.raises(KeyboardInterrupt):
+        threads.run(lambda begin, end: seen.extend(range(begin, end)), 4, threads.INLINE)
+    assert sorted(seen) == [0, 1, 2, 3]
+
+
 @pytest.mark.parametrize("units", [1, 2, 3, 7, 1001])
 @pytest.mark.parametrize("values", [threads.INLINE, 5 * threads.SLICE])
 def test_native_code_gets_every_unit_once(units, values):

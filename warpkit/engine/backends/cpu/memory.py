@@ -8,10 +8,10 @@ loop that drops its results gets the same pages again, with arbitrary contents.
 from __future__ import annotations
 
 import os
-import sys
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from math import prod
+from weakref import ref
 
 import numpy as np
 
@@ -27,22 +27,20 @@ def limit(text: str) -> int:
 
 
 KEPT = limit(os.environ.get("WARPKIT_KEPT_MB", "256"))
-"""The largest total size, in bytes, of free blocks that are kept."""
+"""The largest total size, in bytes, of the blocks that are kept, free or in use."""
 
 UNIT = 1 << 18
 """Blocks are multiples of this, so arrays of similar sizes can share them."""
 
 LINE = 64
 
-_waiting: deque[np.ndarray] = deque()  # appending and popping are atomic; the oldest is left
-
 
 class _Lease:
-    """A block in use; when the last array on it is gone, the block is free for the next one."""
+    """The memory of one array; it dies with the last array on it."""
 
-    def __init__(self, block: np.ndarray, count: int, dtype: np.dtype) -> None:
-        self.block = block
-        address = block.ctypes.data
+    def __init__(self, memory: np.ndarray, count: int, dtype: np.dtype) -> None:
+        self.memory = memory
+        address = memory.ctypes.data
         self.__array_interface__ = {
             "version": 3,
             "shape": (count,),
@@ -50,43 +48,61 @@ class _Lease:
             "data": (address + -address % LINE, False),  # so that no store crosses a cache line
         }
 
-    def __del__(self, ending: Callable[[], bool] = sys.is_finalizing) -> None:
-        if not ending():  # when Python exits, this module's names may be gone
-            _keep(self.block)
+
+class _Block:
+    """Memory that is kept; it is free when its lease is dead.
+
+    A lease has no `__del__`: Python drops a KeyboardInterrupt that is raised in one.
+    """
+
+    __slots__ = ("lease", "memory", "size")
+
+    def __init__(self, memory: np.ndarray, lease: _Lease) -> None:
+        self.memory, self.size = memory, memory.nbytes
+        self.lease = ref(lease)
+
+
+_kept: deque[_Block] = deque()  # appending, removing and popping are atomic; the oldest is left
 
 
 def empty(shape: int | Sequence[int], dtype: np.dtype) -> np.ndarray:
     """As np.empty."""
     shape = (shape,) if isinstance(shape, int) else tuple(shape)
     count = prod(shape)
-    if count * dtype.itemsize < LEAST:
+    size = -(-count * dtype.itemsize // UNIT) * UNIT + LINE
+    if count * dtype.itemsize < LEAST or size > KEPT:
         return np.empty(shape, dtype)
-    block = _take(-(-count * dtype.itemsize // UNIT) * UNIT + LINE)
-    return np.asarray(_Lease(block, count, dtype)).reshape(shape)
+    memory = _take(size)
+    lease = _Lease(memory, count, dtype)
+    _kept.append(_Block(memory, lease))
+    return np.asarray(lease).reshape(shape)
 
 
 def release() -> None:
-    """Release all free blocks."""
-    _waiting.clear()
+    """Keep none of the present blocks, free or in use."""
+    _kept.clear()
 
 
 def _take(size: int) -> np.ndarray:
-    """A free block of exactly this size, or a new one; numpy puts large ones on huge pages."""
-    for _ in range(len(_waiting)):
-        try:
-            block = _waiting.popleft()
-        except IndexError:  # other threads took them all
-            break
-        if block.nbytes == size:
-            return block
-        _waiting.append(block)
-    return np.empty(size, np.uint8)
+    """A free block of exactly this size, or a new one; numpy puts large ones on huge pages.
+
+    Older blocks that no longer fit beside it are not kept; one in use is freed with its array.
+    """
+    found, total = None, size
+    for block in reversed(list(_kept)):
+        if found is None and block.size == size and block.lease() is None and _dropped(block):
+            found = block.memory
+        elif total + block.size > KEPT:
+            _dropped(block)
+        else:
+            total += block.size
+    return np.empty(size, np.uint8) if found is None else found
 
 
-def _keep(block: np.ndarray) -> None:
-    _waiting.append(block)
-    while sum(each.nbytes for each in list(_waiting)) > KEPT:
-        try:
-            _waiting.popleft()
-        except IndexError:
-            break
+def _dropped(block: _Block) -> bool:
+    """Keep a block no longer; False if another thread was first."""
+    try:
+        _kept.remove(block)
+    except (IndexError, ValueError):
+        return False
+    return True

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from itertools import count, pairwise
 from pathlib import Path
+from threading import get_ident
 from typing import Any
 
 import torch
@@ -101,13 +102,13 @@ def run(work: Callable[[int, int], None], units: int, values: int) -> None:
         return
     threads, runs = _dealt(units, values)
     runs = min(units, max(runs, values // LONGEST))
-    numbers, done, errors = count(), list[int](), list[BaseException]()
+    numbers, reached, errors = count(), list[int](), list[BaseException]()
 
     def share(_: object = None) -> None:
         try:
+            reached.append(get_ident())
             while not errors and (n := next(numbers)) < runs:  # next() of a count is atomic
                 work(units * n // runs, units * (n + 1) // runs)
-                done.append(n)
         except BaseException as error:  # raised in a callback it would only be printed
             errors.append(error)
 
@@ -119,8 +120,8 @@ def run(work: Callable[[int, int], None], units: int, values: int) -> None:
         _share_in_pool(share, threads, errors)
     if errors:
         raise errors[0]
-    if len(done) < runs:
-        raise KeyboardInterrupt  # it came before `share` could note it
+    if get_ident() not in reached:
+        raise KeyboardInterrupt  # it came in the callback, before `share` could note it
 
 
 def _share_in_pool(share: Callable[[], None], threads: int, errors: list[BaseException]) -> None:
