@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
@@ -155,6 +156,41 @@ def test_a_folder_that_becomes_read_only_is_one_line(
     assert sorted(path.name for path in folder.iterdir()) == ["in.png", "open"]
 
 
+@pytest.mark.parametrize("line", COMMANDS)
+@pytest.mark.parametrize("mode", [0o600, 0o664, 0o444])
+def test_a_replaced_file_keeps_its_permissions(
+    line: str, mode: int, folder: Path, monkeypatch: pytest.MonkeyPatch
+):
+    for module, work in ((demo, "recover"), (attack_run, "attack_model"), (parity, "parity_suite")):
+        monkeypatch.setattr(module, work, once(getattr(module, work)))
+    name = COMMANDS[line]
+    for there in (False, True):
+        umask = os.umask(0o027)
+        try:
+            assert main(line.split()) == 0
+        finally:
+            os.umask(umask)
+        assert stat.S_IMODE((folder / name).stat().st_mode) == (mode if there else 0o640)
+        (folder / name).chmod(mode)
+
+
+def test_a_replaced_file_is_closed_to_others_while_it_is_written(folder: Path):
+    target = folder / "secret.png"
+    target.write_bytes(b"old")
+    target.chmod(0o600)
+    with replacing(target) as file:
+        assert stat.S_IMODE(os.stat(file.name).st_mode) == 0o600
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs the superuser")
+def test_a_replaced_file_keeps_its_owner(folder: Path):
+    os.chown("in.png", 65534, 65534)
+    with replacing(folder / "in.png") as file:
+        file.write(b"new")
+    assert (folder / "in.png").read_bytes() == b"new"
+    assert ((folder / "in.png").stat().st_uid, (folder / "in.png").stat().st_gid) == (65534, 65534)
+
+
 def test_output_to_a_named_pipe_does_not_replace_it(folder: Path):
     os.mkfifo("pipe")
     found: list[bytes] = []
@@ -230,6 +266,11 @@ def test_a_file_name_that_is_too_long_is_reported(command: str, capsys: pytest.C
         "attack in.png --out link.png",
         "parity in.png --html link.png",
         "parity in.png in.png --json in.png",
+        "warp in.png link.png --angle 3",
+        "resize in.png in.png --size 4 4",
+        "undistort link.png in.png --camera 99 99 65 45 --distortion 0.1 0",
+        "view in.png in.png --size 4 4",
+        "align in.png link.png in.png",
     ],
 )
 def test_an_input_is_not_overwritten(line: str, folder: Path, capsys: pytest.CaptureFixture[str]):

@@ -405,3 +405,20 @@ def test_options_for_many_files_require_a_folder(words: str, capsys: pytest.Capt
 def test_a_report_must_not_have_an_images_name(report: str, capsys: pytest.CaptureFixture[str]):
     assert main(["warp", "a.png", "b.jpg", "--out", "out", "--report", report]) == 2
     assert capsys.readouterr().err.startswith(f"warpkit: --report is {report}, and so is {report}")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="has no device that is full")
+@pytest.mark.parametrize("resumes", [False, True])
+def test_a_full_report_is_one_line_that_names_it(resumes: bool, capsys: pytest.CaptureFixture[str]):
+    words = ["warp", "a.png", "--out", "turned", *TURN, "--report", "/dev/full"]
+    assert main(words + ["--resume"] * resumes) == 1
+    assert capsys.readouterr() == ("", "warpkit: /dev/full: No space left on device\n")
+
+
+def test_a_system_error_names_its_file(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    """Only an error without a file is one of standard output."""
+    monkeypatch.setattr("warpkit.cli.warp.run.do", lambda *_: os.listdir("gone"))
+    assert main(["warp", "a.png", "out.png", *TURN]) == 1
+    assert capsys.readouterr() == ("", "warpkit: gone: No such file or directory\n")

@@ -45,6 +45,8 @@ CALLS = {
         "border_value": 7,
     },
     "--distortion 0.05 -0.01 0.002 -0.001 --fisheye": {"k": FISHEYE, "model": "fisheye"},
+    "--distortion -0.28 0.09": {"k": [-0.28, 0.09, 0, 0]},
+    "--distortion 0.05 -0.01 --fisheye": {"k": [0.05, -0.01, 0, 0], "model": "fisheye"},
     "--distortion=-0.2,0.05,0.001,-0.002,0.01 --interpolation bicubic --border reflect": {
         "interpolation": "bicubic",
         "border": "reflect",
@@ -71,8 +73,8 @@ def test_many_files_and_alpha_channels(folder):
 BAD = {
     "--distortion 0 0 0 0": "Missing option '--camera'.",
     f"{CAMERA}": "Missing option '--distortion'.",
-    f"{CAMERA} --distortion 1 2 3": "takes 4 or 5 or 8 or 12 or 14 numbers, got 3",
-    f"{CAMERA} --distortion 0 0 0 0 0 --fisheye": "takes 4 numbers with --fisheye, got 5",
+    f"{CAMERA} --distortion 1 2 3": "takes 2 or 4 or 5 or 8 or 12 or 14 numbers, got 3",
+    f"{CAMERA} --distortion 0 0 0 0 0 --fisheye": "takes 2 or 4 numbers with --fisheye, got 5",
     f"{CAMERA} --distortion 0 0 0 0 --fisheye --alpha 0": "--alpha is for lenses that are not",
     f"{CAMERA} --distortion 0 0 0 0 --alpha 2": "--alpha takes a number from 0 to 1",
     "--camera -1 1 0 0 --distortion 0 0 0 0": "--camera takes positive focal lengths FX and FY",

@@ -46,8 +46,8 @@ def run(moving: str, fixed: str, out: str, options: Options) -> int:
     target = Path(out)
     kind = format_of(target)
     named = {"OUT": target, "--matrix-out": options.matrix_out, "--overlay": options.overlay}
-    check_apart(named, {"FIXED": fixed})
-    check_apart({**named, "OUT": None}, {"MOVING": moving})  # OUT may be MOVING, as in warp
+    for name, image in {"MOVING": moving, "FIXED": fixed}.items():  # which may be one file
+        check_apart(named, {name: image})
     for path in named.values():
         check_target(path)
     overlay_kind = format_of(options.overlay) if options.overlay else ""

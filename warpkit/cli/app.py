@@ -17,6 +17,7 @@ from warpkit.cli.errors import CommandError, cause_of
 from warpkit.cli.export_resize import export_resize
 from warpkit.cli.help import Command
 from warpkit.cli.image_files import leave_stdout
+from warpkit.cli.image_kinds import reason
 from warpkit.cli.options import (
     Angle,
     Antialias,
@@ -88,9 +89,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         return fail("interrupted", INTERRUPTED)
     except typer.TyperException as error:
         return fail(" ".join(error.format_message().split()), error.exit_code)
-    except OSError as error:  # files raise ImageFileError, so this is stdout, full or closed
-        leave_stdout()
-        return fail(f"standard output: {error.strerror}", 1)
+    except OSError as error:  # only an error of a write, such as one to stdout, names no file
+        if error.filename is None:
+            leave_stdout()
+        return fail(f"{error.filename or 'standard output'}: {reason(error)}", 1)
     except Exception as error:
         if (cause := cause_of(error)) is None:
             raise

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import logging
 import os
+import stat
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -132,7 +133,7 @@ def check_target(path: str | Path | None) -> None:
             raise ImageFileError("standard output: closed, or a terminal: no place for an image")
         return
     path = Path(path)
-    try:
+    with naming(path):
         with suppress(FileNotFoundError):
             os.stat(path)  # raises if the name is too long or the folder not accessible
         if special(path):
@@ -140,8 +141,6 @@ def check_target(path: str | Path | None) -> None:
         if path.is_dir():
             raise IsADirectoryError(EISDIR, os.strerror(EISDIR))
         check_folder(path.resolve().parent)
-    except OSError as error:
-        raise ImageFileError(f"{path}: {reason(error)}") from None
 
 
 def check_folder(folder: Path) -> None:
@@ -158,24 +157,49 @@ def special(path: Path) -> bool:
 
 
 @contextmanager
+def naming(path: str | Path) -> Iterator[None]:
+    """Turns a system's error into one that names the file."""
+    try:
+        yield
+    except (OSError, ValueError) as error:
+        raise ImageFileError(f"{path}: {reason(error)}") from None
+
+
+@contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
     """A file beside `path` to write to; it gets this name when it is complete.
 
-    Devices and pipes are written directly.
+    It has the owner and the permissions of the file that it replaces. Devices and pipes are written
+    directly.
     """
     target = path.resolve()  # a link stays a link
     # at most 255 bytes; threads may write files whose names begin alike
     partial = target.with_name(f".{target.name[:50]}.{os.getpid()}.{get_ident()}.part")
-    try:
+    with naming(path):
         if special(path):
             with path.open("wb") as file:
                 yield file
             return
         try:
-            with partial.open("xb") as file:
+            with open(partial, "xb", opener=closed_to_others if target.exists() else None) as file:
                 yield file
+            if target.exists():
+                take_permissions(target, partial)
             partial.replace(target)
         finally:
             partial.unlink(missing_ok=True)
-    except (OSError, ValueError) as error:
-        raise ImageFileError(f"{path}: {reason(error)}") from None
+
+
+def closed_to_others(path: str, flags: int) -> int:
+    """Open a new file that nobody else may read."""
+    return os.open(path, flags, 0o600)
+
+
+def take_permissions(source: Path, target: Path) -> None:
+    """Give `target` the owner, the group and the permissions of `source`, as far as allowed."""
+    wanted = source.stat()
+    if hasattr(os, "chown"):
+        for owner in (-1, wanted.st_uid):  # the group alone may be allowed
+            with suppress(PermissionError):
+                os.chown(target, owner, wanted.st_gid)
+    target.chmod(stat.S_IMODE(wanted.st_mode))  # after the owner, whose change clears bits

@@ -200,10 +200,10 @@ Camera = Annotated[
 Distortion = Annotated[
     Numbers | None,
     option(
-        numbers(4, 5, 8, 12, 14),
+        numbers(2, 4, 5, 8, 12, 14),
         "K1 K2 ...",
-        "The lens's coefficients in OpenCV's order: 4, 5, 8, 12 or 14 of k1 k2 p1 p2 k3 k4 k5 k6 "
-        "s1 s2 s3 s4 tx ty; with --fisheye the 4 of cv2.fisheye.",
+        "The lens's coefficients in OpenCV's order: 2, 4, 5, 8, 12 or 14 of k1 k2 p1 p2 k3 k4 k5 "
+        "k6 s1 s2 s3 s4 tx ty; with --fisheye 2 or 4 of cv2.fisheye's. Others are 0.",
     ),
 ]
 Alpha = Annotated[

@@ -98,7 +98,7 @@ class Options:
         for name, value in (("--camera", self.camera), ("--distortion", self.distortion)):
             if value is None:
                 raise CommandError(f"Missing option '{name}'.")
-        counts = COUNTS[self.model]
+        counts = (2, *COUNTS[self.model])
         if self.distortion is not None and len(self.distortion) not in counts:
             wanted = f"{listed(counts)} numbers" + " with --fisheye" * self.fisheye
             raise CommandError(f"--distortion takes {wanted}, got {len(self.distortion)}")
@@ -120,7 +120,8 @@ class Options:
         """The picture that the camera would take without lens distortion."""
         fx, fy, cx, cy = self.camera or (1.0, 1.0, 0.0, 0.0)  # `check` rejects None
         matrix = torch.tensor([[fx, 0, cx], [0, fy, cy], [0, 0, 1]], dtype=torch.float64)
-        k = torch.tensor(self.distortion, dtype=torch.float64)
+        given = self.distortion or ()
+        k = torch.tensor((*given, 0, 0) if len(given) == 2 else given, dtype=torch.float64)
         view, size = None, (picture.pixels.shape[-2], picture.pixels.shape[-1])
         if self.alpha is not None:
             try:

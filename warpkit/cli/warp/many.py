@@ -30,6 +30,7 @@ from warpkit.cli.image_files import (
     check_folder,
     check_target,
     format_of,
+    naming,
 )
 from warpkit.cli.image_kinds import reason
 from warpkit.cli.stderr import collecting, printable, say
@@ -73,7 +74,10 @@ def many(
     assert folder.out is not None
     out, files = folder.out, list(files)
     if folder.ray is not None:
-        out, files = local(out), images_of(files)
+        out, named, files = local(out), files, []
+        for name in named:
+            with naming(name):
+                files += images_of([name])
     for name in (out, *files):
         if folder.ray is None and is_address(name) and not os.path.exists(name):
             raise CommandError(f"{name} is an address, which --ray reads and writes")
@@ -88,9 +92,7 @@ def many(
     failures: list[str] = []
     shown = sys.stderr is not None and sys.stderr.isatty()
     with ExitStack() as stack:
-        report = folder.report and stack.enter_context(
-            folder.report.open("a" if folder.resume else "w", encoding="utf-8")
-        )
+        write = folder.report and stack.enter_context(reporting(folder.report, folder.resume))
         advance = stack.enter_context(progress_bar("images", total=len(files), shown=shown))
         raise_again = stack.enter_context(interruptions())
         waiting = [job for job in jobs if job.source not in done]
@@ -108,9 +110,8 @@ def many(
                 say(line)
             if outcome.error is not None:
                 failures.append(outcome.error)
-            if report:
-                report.write(json.dumps(row(job, outcome, job.source in done)) + "\n")
-                report.flush()
+            if write:
+                write(json.dumps(row(job, outcome, job.source in done)) + "\n")
             advance(escape(printable(Path(job.source).name)))
             raise_again()
     for failure in failures:
@@ -121,6 +122,22 @@ def many(
         written = len(files) - len(failures)
         say(f"{len(failures)} of {len(files)} failed; {written} are in {out}")
     return 1 if failures else 0
+
+
+@contextmanager
+def reporting(path: Path, resume: bool) -> Iterator[Callable[[str], None]]:
+    """A function that writes a line to a report, which has it when the function returns."""
+    with naming(path):
+        file = path.open("ab" if resume else "wb", buffering=0)  # no rest is left to close()
+
+    def write(line: str) -> None:
+        left = line.encode()
+        with naming(path):
+            while left:
+                left = left[file.write(left) :]
+
+    with file:
+        yield write
 
 
 def row(job: Job, outcome: Outcome, skipped: bool) -> dict[str, str | float | bool]:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from warpkit.cli.errors import CommandError
+from warpkit.cli.errors import CommandError, check_apart
 from warpkit.cli.image_files import OUTPUTS, ImageFileError, check_target, format_of, special
 from warpkit.cli.warp.jobs import Job, Options, check_quality, do
 from warpkit.cli.warp.many import Folder, many
@@ -26,6 +26,8 @@ def run(
     if name := folder.option_of_many():
         raise CommandError(f"{name} is for --out DIR")
     job = single(files, ending)
+    if isinstance(job.target, Path):
+        check_apart({"OUT": job.target}, {"IN": job.source})
     check_quality(quality, [job])
     check_target(job.target)
     do(job, quality, options)
