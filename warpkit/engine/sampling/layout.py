@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from math import prod
 
 import numpy as np
@@ -39,7 +38,6 @@ def mapping_kind(mapping: Sequence[int]) -> int:
     return POINTS if mapping[-1] == 2 else mapping[-2]
 
 
-@lru_cache(maxsize=256)
 def are_planes(mapping: Tensor) -> bool:
     """Whether points (*P, h, w, 2) are stored as planes of x and of y, as in a network's flows."""
     if mapping.shape[-1] != 2 or mapping.is_contiguous():

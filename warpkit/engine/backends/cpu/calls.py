@@ -23,6 +23,10 @@ TASKS = LIBRARY.tasks
 """The number of each task, by its name."""
 
 
+KEPT = 2048
+"""The largest number of blocks that a family keeps for each of its tasks: see `prepared.KEPT`."""
+
+
 class Family:
     """Calls whose blocks have the same fields; native/kernels.h lists the families."""
 

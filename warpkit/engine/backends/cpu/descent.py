@@ -15,6 +15,7 @@ from torch import Tensor
 
 from warpkit.engine.backends.cpu import calls, launch, moments
 from warpkit.engine.backends.cpu.threads import INLINE
+from warpkit.engine.backends.cpu.warp_calls import WarpCall
 from warpkit.engine.sampling.rules import SamplingRule
 
 DESCENT = calls.Family("descent")
@@ -81,7 +82,9 @@ def descend(
     count, channels, height, width = fixed.shape
     kept = [tensor.contiguous() for tensor in (tables.generators, tables.quadratic, tables.linear)]
     matrices, numbers = to_source.contiguous(), np.array(limits)
-    warp = _warp(moving, matrices, tables.is_projective, (height, width))
+    call = _warp_call(moving, matrices, tables.is_projective, (height, width))
+    warp = call.numbers.copy()  # has addresses of the call's arrays
+    warp[calls.FIRST], warp[calls.END] = 0, call.units
     first, second = (
         _sums(task, fixed, channels + 1, powers)
         for task, powers in (("first_sums", 1), ("second_sums", tables.degree + 1))
@@ -118,18 +121,17 @@ def descend(
     return matrix, score, agreement, overlap, gain, bias, still != 0, made.long()
 
 
-def _warp(moving: Tensor, to_source: Tensor, projective: bool, size: tuple[int, int]) -> np.ndarray:
-    """The block of one pair's warp, for all its units.
+def _warp_call(
+    moving: Tensor, to_source: Tensor, projective: bool, size: tuple[int, int]
+) -> WarpCall:
+    """The call of one pair's warp.
 
     moving (N, C + 1, H, W); to_source (N, 3, 3).
     """
-    fill = torch.zeros((), dtype=moving.dtype)
+    fill = torch.zeros((), dtype=moving.dtype, device="cpu")
     matrix = to_source[:1] if projective else to_source[:1, :2]
     rule = SamplingRule("bilinear", "constant")
-    _, call = launch.prepared(moving[:1], matrix, fill, size, rule)
-    block = call.numbers.copy()
-    block[calls.FIRST], block[calls.END] = 0, call.units
-    return block
+    return launch.prepared(moving[:1], matrix, fill, size, rule)[1]
 
 
 def _sums(task: str, fixed: Tensor, seen: int, powers: int) -> np.ndarray:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from math import prod
 from typing import NamedTuple
 
@@ -181,7 +180,8 @@ def as_shown(fill: Tensor, dtype: torch.dtype) -> Tensor:
 
 
 class BackwardCall(NamedTuple):
-    """The common data of the gradients of warps with one key."""
+    """The common data of the gradients of a `WarpCall`, which holds it: its block has the addresses
+    of that call's arrays."""
 
     numbers: np.ndarray
     """The block, with 0 for every address that differs between calls; it has the jobs'
@@ -192,11 +192,16 @@ class BackwardCall(NamedTuple):
     """None if they depend on a list, or on the map's numbers."""
 
 
-@lru_cache(maxsize=256)
-def _backward_call(key: WarpKey, needs: tuple[bool, bool, bool]) -> BackwardCall:
+def _backward_call(call: WarpCall, needs: tuple[bool, bool, bool]) -> BackwardCall:
     """needs: the gradients that the kernel computes, of image, mapping and fill."""
-    call = warp_call(key)
-    shapes, sizes, numbers = call.shapes, Image(*key.image[-3:]), call.numbers.copy()
+    if needs not in call.backward:
+        call.backward[needs] = _plan_backward(call, needs)
+    return call.backward[needs]
+
+
+def _plan_backward(call: WarpCall, needs: tuple[bool, bool, bool]) -> BackwardCall:
+    key, shapes, numbers = call.key, call.shapes, call.numbers.copy()
+    sizes = Image(*key.image[-3:])
     numbers[calls.TASK] = calls.TASKS["backward"]
     for name, need in zip(("image", "mapping", "fill"), needs, strict=True):
         numbers[FIELDS[f"needs_{name}"]] = need
@@ -278,7 +283,7 @@ def backward(
         call = call_of(image, source, mapping, fill, size, rule, listed, relative, channels_last)
     shapes, values = call.shapes, call.shapes.values
     points, fill_memory = dense_mapping(mapping), stored_fill(call, fill)
-    block, shares, jobs = _backward_call(call.key, needs)
+    block, shares, jobs = _backward_call(call, needs)
     numbers = block.copy()
     if shares is None or jobs is None:
         shares, jobs = _jobs(call, shares, points, image_of, ends)

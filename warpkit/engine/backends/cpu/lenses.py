@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from warpkit.engine.backends.cpu.calls import Family, launch
+from warpkit.engine.backends.cpu.calls import KEPT, Family, launch
 from warpkit.engine.backends.cpu.memory import empty
 
 LENSES = Family("lens")
@@ -44,7 +44,7 @@ class Kind(NamedTuple):
     """A field as in OpenCV, including points behind the camera."""
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=KEPT)
 def _block(task: str, kind: Kind, *numbers: tuple[str, int]) -> np.ndarray:
     codes = {name: int(value) for name, value in kind._asdict().items()}
     return LENSES.block(task, codes | dict(numbers))

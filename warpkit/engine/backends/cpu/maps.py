@@ -13,7 +13,7 @@ import numpy as np
 
 from warpkit.engine.arithmetic import opencv_angles
 from warpkit.engine.arithmetic.opencv_lenses import MOST_STEPS, Criteria
-from warpkit.engine.backends.cpu.calls import Family, address_of, launch
+from warpkit.engine.backends.cpu.calls import KEPT, Family, address_of, launch
 from warpkit.engine.backends.cpu.memory import empty
 
 MAPS = Family("maps")
@@ -68,7 +68,7 @@ class PlainPose(NamedTuple):
     """The translation, (3,)."""
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=KEPT)
 def _block(task: str, *numbers: tuple[str, int]) -> np.ndarray:
     return MAPS.block(task, dict(numbers))
 

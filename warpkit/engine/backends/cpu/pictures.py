@@ -85,7 +85,7 @@ def arranged(view: np.ndarray) -> np.ndarray:
     return _made(numbers, view, size, view.dtype)
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=calls.KEPT)
 def _block(
     task: str, shape: Shape, dtype: np.dtype, size: tuple[int, int], border: str
 ) -> np.ndarray:

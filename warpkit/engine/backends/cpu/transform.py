@@ -11,7 +11,7 @@ from functools import lru_cache
 import numpy as np
 
 from warpkit.engine.arithmetic.opencv_points import in_vectors, line_of
-from warpkit.engine.backends.cpu.calls import Family, address_of, launch
+from warpkit.engine.backends.cpu.calls import KEPT, Family, address_of, launch
 from warpkit.engine.backends.cpu.memory import empty
 from warpkit.engine.backends.cpu.pictures import TYPES
 
@@ -44,7 +44,7 @@ def transformed(points: np.ndarray, matrix: np.ndarray, arithmetic: str) -> np.n
     return out
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=KEPT)
 def _call(
     shape: tuple[int, ...],
     strides: tuple[int, ...],

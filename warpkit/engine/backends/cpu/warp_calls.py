@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from functools import lru_cache
 from math import prod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
-from warpkit.engine.backends.cpu.calls import Family
+from warpkit.engine.backends.cpu.calls import KEPT, Family
 from warpkit.engine.sampling.layout import (
     batch_of,
     broadcast_index,
@@ -108,9 +108,11 @@ class WarpCall(NamedTuple):
     streams: bool
     """Whether a result at a suitable address bypasses the caches: if large and in full
     registers."""
+    backward: dict[tuple[bool, bool, bool], Any]
+    """The calls of its gradients, by those that are needed: see `launch.BackwardCall`."""
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=KEPT)
 def warp_shapes(
     image: Shape, mapping: Shape, fill: Shape, size: Shape, border: str, listed: bool = False
 ) -> WarpShapes:
@@ -144,7 +146,7 @@ def border_codes(border: str) -> tuple[int, int]:
     return CODE[along_y], CODE[along_x]
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=KEPT)
 def warp_call(key: WarpKey) -> WarpCall:
     """The call of a warp, and of its gradients."""
     shapes = warp_shapes(key.image, key.mapping, key.fill, key.size, key.border, key.listed)
@@ -188,4 +190,4 @@ def warp_call(key: WarpKey) -> WarpCall:
     block = WARPS.block("nearest" if taps == 1 else "warp", numbers)
     streams = shapes.values * item_size >= STREAMED and not key.channels_last
     streams = streams and shapes.shape[-1] * item_size % REGISTER == 0
-    return WarpCall(key, shapes, block, images, taps, units, streams)
+    return WarpCall(key, shapes, block, images, taps, units, streams, {})

@@ -159,7 +159,7 @@ def _run(made: PreparedCall, image: int, mapping: int, second: int = 0) -> np.nd
     return memory
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=calls.KEPT)
 def _call(
     image: Shape,
     strides: Shape,
