@@ -178,21 +178,21 @@ def _options(
 
 
 def _warp(
-    name: str, rows: tuple[int, ...], image: Tensor, matrix: Any, given: tuple[Any, ...]
+    name: str, rows: tuple[int, ...], image: Tensor, matrix: Any, keywords: tuple[Any, ...]
 ) -> Tensor:
-    """The function of a name, whose matrices have so many rows: image (..., C, H, W); matrix
-    (..., 2 or 3, 3); given: its keywords, in their order.
+    """The function of a name, whose matrices have `rows` rows: image (..., C, H, W); matrix
+    (..., 2 or 3, 3); keywords: in their order.
     """
-    key = prepared.key_of(name, (image, matrix), given)
+    key = prepared.key_of(name, (image, matrix), keywords)
     if (found := prepared.call(key, image, matrix)) is not None:
         return found
-    size, interpolation, border, border_value, inverse, background, antialias, *names = given
+    size, interpolation, border, border_value, inverse, background, antialias, *names = keywords
     image_gradient, arithmetic, backend = names
     image = checks.check_image(name, "image", image, labels=True)
     rule = named_rule(name, interpolation, border, arithmetic)
     options = _options(name, image, rule, size, inverse, antialias, image_gradient, backend)
     size, backend = options.size, options.backend
-    matrix = checks.as_float(name, "matrix", matrix, image.device, torch.float64)
+    given, matrix = matrix, checks.as_float(name, "matrix", matrix, image.device, torch.float64)
     checks.check_matrix_shape(name, "matrix", matrix, rows)
     if matrix.shape[-2] > rows[0]:
         projective = (matrix[..., 2, :2] != 0).any(-1) | (matrix[..., 2, 2] != 1)
@@ -218,7 +218,7 @@ def _warp(
             result = antialiased_warp(name, plain_warp, *inputs)
     found = as_labels(restore_memory_format(result, bits), image.dtype)
     if once and found is result:
-        prepared.leave(key, backend, image, matrix, size, fill, rule, forward=not inverse)
+        prepared.leave(key, backend, image, given, size, fill, rule, forward=not inverse)
     return found
 
 
@@ -321,7 +321,7 @@ def remap_by(
     image = checks.check_image(name, "image", image, labels=True, look=False)
     check_options(name, rule, False, antialias, "exact")
     module = _backend(name, backend, image, rule)
-    points = checks.as_float(name, argument, points, image.device, torch.float64)
+    given, points = points, checks.as_float(name, argument, points, image.device, torch.float64)
     checks.check_device(name, argument, points, image.device)
     if points.ndim < 3 or points.shape[-1] != 2 or 0 in points.shape[-3:]:
         checks.fail(name, argument, "of shape (..., h, w, 2)", checks.shape_of(points))
@@ -330,7 +330,7 @@ def remap_by(
     if look:
         look_at_points(name, points, image.shape[-2:])
     warn_of_lost_gradients(name, image, rule.interpolation, **(made_of or {argument: points}))
-    sample, given = module.sample, points
+    sample = module.sample
     if relative and antialias is False:  # a backend may add what it reads
         sample = getattr(module, "sample_offsets", sample)
     if relative and sample is module.sample:  # OpenCV adds in the maps' own type

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import weakref
+
 import numpy as np
 import pytest
 import torch
@@ -55,6 +57,62 @@ def test_every_interpolation_is_cached(interpolation):
         wanted = wk.warp_affine(image, where, interpolation=interpolation, backend="reference")
         torch.testing.assert_close(found[1], wanted, atol=TOLERANCE["cpu torch.float64"], rtol=0)
     assert len(prepared._calls) == 2
+
+
+GRID = np.stack(np.meshgrid(np.arange(7), np.arange(6)), -1)
+KINDS = {
+    "list": lambda numbers: numbers.tolist(),
+    "array": lambda numbers: numbers.astype(np.float64),
+    "float32 array": lambda numbers: numbers.astype(np.float32),
+    "big-endian array": lambda numbers: numbers.astype(">f8"),
+    "view of an array": lambda numbers: np.repeat(numbers, 2, -1)[..., ::2],
+    "integer array": lambda numbers: numbers,
+    "tensor": lambda numbers: torch.from_numpy(numbers).double(),
+    "view": lambda numbers: torch.from_numpy(numbers).float().movedim(-1, 0).movedim(0, -1),
+    "planes": lambda numbers: torch.from_numpy(np.moveaxis(numbers, -1, 0).copy()).movedim(0, -1),
+    **{
+        str(dtype): lambda numbers, dtype=dtype: torch.from_numpy(numbers).to(dtype)
+        for dtype in (torch.int8, torch.uint8, torch.int16, torch.int32, torch.int64)
+    },
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("gradient", [False, True])
+def test_every_kind_of_matrix_and_points_gives_the_same_thrice(kind, gradient):
+    """The first call converts them; a cached call would read an integer's bits as a float."""
+    image, made = noise(1, 2, 6, 7, dtype=torch.float32), KINDS[kind]
+    image.requires_grad_(gradient)
+    matrix = np.array([[1, 0, 2], [0, 1, 1]])
+    moved = torch.zeros(1, 2, 6, 7)
+    moved[..., 1:, 2:] = image.detach()[..., :-1, :-2]
+    back = torch.zeros(1, 2, 6, 7)
+    back[..., :-1, :-2] = image.detach()[..., 1:, 2:]
+    shift = np.broadcast_to([2, 1], GRID.shape).copy()
+    for wanted, call in (
+        (moved, lambda: wk.warp_affine(image, made(matrix))),
+        (back, lambda: wk.warp_affine(image, made(matrix), inverse=True)),
+        (moved, lambda: wk.warp_perspective(image, made(np.vstack((matrix, [[0, 0, 1]]))))),
+        (back, lambda: wk.remap(image, made(GRID + shift))),
+        (back, lambda: wk.remap(image, made(shift), relative=True)),
+        (back, lambda: wk.warp_flow(image, made(shift))),
+    ):
+        for _ in range(3):
+            assert torch.equal(call(), wanted)
+
+
+def test_a_round_of_more_shapes_than_are_kept_still_finds_many(monkeypatch):
+    monkeypatch.setattr(prepared, "KEPT", 20)
+    monkeypatch.setattr(prepared, "_order", [])
+    keep, misses = prepared.keep, []
+    monkeypatch.setattr(prepared, "keep", lambda key, made: (misses.append(key), keep(key, made)))
+    images, matrix = [noise(1, 4, 4 + n) for n in range(25)], torch.eye(2, 3)
+    for _ in range(20):
+        for image in images:
+            assert torch.equal(wk.warp_affine(image, matrix), image)
+            assert prepared._calls.keys() == set(prepared._order)
+    assert len(prepared._calls) == len(prepared._order) == 20
+    assert len(misses) < 20 * len(images) / 2  # all, if the oldest or everything were dropped
 
 
 def test_a_cached_call_has_gradients():
@@ -226,3 +284,23 @@ def test_batches_that_do_not_broadcast_are_rejected_before_caching():
         wk.warp_affine(torch.zeros(0, 1, 1, 1), torch.eye(2, 3).expand(2, 2, 3))
     with pytest.raises(ValueError, match="warp_affine: the batch dimensions of"):
         wk.warp_affine(torch.zeros(3, 1, 5, 5), torch.eye(2, 3).expand(2, 2, 3))
+
+
+def test_points_may_get_other_memory():
+    """By `.data =`, `set_` or `resize_`: nothing known of a tensor is kept beyond the call."""
+    image, grid = noise(1, 6, 7), wk.pixel_grid((6, 7))
+    points = grid.movedim(-1, 0).contiguous().movedim(0, -1)
+    for _ in range(2):
+        assert torch.equal(wk.remap(image, points), image)
+    points.set_(grid)
+    assert torch.equal(wk.remap(image, points), image)
+    points.data = grid[:3]
+    assert torch.equal(wk.remap(image, points), image[:, :3])
+
+
+def test_points_are_freed_after_the_call():
+    points = wk.pixel_grid((6, 7)).movedim(-1, 0).contiguous().movedim(0, -1)
+    alive = weakref.ref(points)
+    wk.remap(noise(1, 6, 7).requires_grad_(), points).sum().backward()
+    del points
+    assert alive() is None

@@ -8,6 +8,7 @@ All functions share one cache; it keeps no array's numbers or memory.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -22,8 +23,9 @@ TENSORS = {Tensor, torch.nn.Parameter}
 OPTIONS = {str, bool, int, float, type(None)}
 """Types whose `repr` identifies a value completely: -0.0 is not 0.0, and 1 is not True."""
 
-KEPT = 512
-"""The largest number of cached calls."""
+KEPT = 2048
+"""The largest number of cached calls: some 6 KB each. Pictures of 600 sizes, with and without a
+gradient, under one or two options, are all found again."""
 
 Key = Hashable | None
 """The key of a call; None if it cannot be cached."""
@@ -32,6 +34,9 @@ Prepared = Callable[..., Any]
 """Makes a call with the arrays of its key, in their order."""
 
 _calls: dict[Hashable, Prepared] = {}
+_order: list[Hashable] = []
+"""The keys of `_calls`."""
+_random = Random(0)  # of its own: a caller's seed stays as it is
 
 
 def key_of(function: str, arrays: tuple[Any, ...], options: tuple[Any, ...]) -> Key:
@@ -71,17 +76,23 @@ def call(key: Key, *arrays: Any) -> Any:
 
 def keep(key: Key, made: Prepared | None) -> None:
     """Use `made` for calls with this key from now on; nothing happens if either is None."""
-    if key is not None and made is not None:
-        if len(_calls) >= KEPT:
-            _calls.clear()
-        _calls[key] = made
+    if key is None or made is None:
+        return
+    if key not in _calls and len(_order) < KEPT:
+        _order.append(key)
+    elif key not in _calls:
+        # at random: in a round of more shapes, the oldest would always be the next that is needed
+        place = _random.randrange(KEPT)
+        _calls.pop(_order[place], None)
+        _order[place] = key
+    _calls[key] = made
 
 
 def leave(
     key: Key,
     backend: Any,
     image: Tensor,
-    mapping: Tensor,
+    mapping: Any,
     size: Sequence[int],
     fill: Tensor,
     rule: SamplingRule,
@@ -90,11 +101,15 @@ def leave(
 ) -> None:
     """Store the backend's function for calls with this key, if they need no other warnings.
 
+    Only for a mapping that reaches the kernel as the caller passed it: of anything else, such as
+    lists, arrays and integers, a stored call would get the original and not what was made of it.
     look: a check of every call's mapping, such as slips.look_at_points.
 
     image (..., C, H, W); mapping (..., 2 or 3, 3) or (..., h, w, 2); fill broadcasts to the result.
     """
     if key is None or not hasattr(backend, "prepare") or looks_channels_last(image.shape):
+        return
+    if not isinstance(mapping, Tensor) or not mapping.is_floating_point():
         return
     labels = not image.is_floating_point() and rule.interpolation == "nearest"
     slopes = image.is_floating_point() and rule.interpolation != "nearest"
