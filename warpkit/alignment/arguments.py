@@ -123,7 +123,7 @@ def _start(init: Any, model: str, batch: tuple[int, ...], device: torch.device) 
         checks.fail(NAME, "init", "None, 'search' or matrices", repr(init))
     matrix = checks.as_float(NAME, "init", init, device, torch.float64).detach().double()
     checks.check_device(NAME, "init", matrix, device)
-    projective = any(bool(generator[2].any()) for generator in GENERATORS[model])
+    projective = any(any(generator[2]) for generator in GENERATORS[model])
     rows = 3 if projective else 2
     if matrix.shape[-2:] != (rows, 3):
         wanted = f"of shape (..., {rows}, 3) for model={model!r}"

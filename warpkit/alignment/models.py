@@ -14,6 +14,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from warpkit.core.lasting import lasting
+
 Polynomial = dict[tuple[int, int], float]
 """Coefficients by the exponents of x and y."""
 
@@ -36,11 +38,13 @@ class Model(NamedTuple):
         return bool(self.generators[:, 2].any())
 
 
-def _generator(*entries: tuple[int, int, float]) -> Tensor:
-    matrix = torch.zeros(3, 3, dtype=torch.float64)
-    for row, column, value in entries:
-        matrix[row, column] = value
-    return matrix
+Generator = tuple[tuple[float, ...], ...]
+"""The rows of a matrix (3, 3)."""
+
+
+def _generator(*entries: tuple[int, int, float]) -> Generator:
+    known = {(row, column): value for row, column, value in entries}
+    return tuple(tuple(known.get((row, column), 0.0) for column in range(3)) for row in range(3))
 
 
 _SHIFTS = (_generator((0, 2, 1.0)), _generator((1, 2, 1.0)))
@@ -59,14 +63,15 @@ MODELS = tuple(GENERATORS)
 
 
 @cache
+@lasting
 def model_named(name: str, device: torch.device) -> Model:
     """The tables of a model, float64, on a device."""
     generators = GENERATORS[name]
     fields = [_field(generator) for generator in generators]
     degree = 2 * max(i + j for field in fields for axis in field for i, j in axis)
     count, powers = len(fields), degree + 1
-    quadratic = torch.zeros(3, powers, powers, count, count, dtype=torch.float64)
-    linear = torch.zeros(2, powers, powers, count, dtype=torch.float64)
+    quadratic = torch.zeros(3, powers, powers, count, count, dtype=torch.float64, device="cpu")
+    linear = torch.zeros(2, powers, powers, count, dtype=torch.float64, device="cpu")
     for k, first in enumerate(fields):
         for a in (0, 1):
             for (i, j), value in first[a].items():
@@ -75,14 +80,15 @@ def model_named(name: str, device: torch.device) -> Model:
                     for b in (0, 1):
                         for (p, q), other in second[b].items():
                             quadratic[a + b, i + p, j + q, k, m] += value * other
-    tables = torch.stack(generators), quadratic.flatten(3).flatten(0, 2), linear.flatten(0, 2)
+    rows = torch.tensor(generators, dtype=torch.float64, device="cpu")
+    tables = rows, quadratic.flatten(3).flatten(0, 2), linear.flatten(0, 2)
     on_device = [table.to(device) for table in tables]
     return Model(on_device[0], degree, on_device[1], on_device[2])
 
 
-def _field(generator: Tensor) -> tuple[Polynomial, Polynomial]:
+def _field(generator: Generator) -> tuple[Polynomial, Polynomial]:
     """How far I + generator moves (x, y), to first order: its rows minus (x, y) times the last."""
-    x, y, last = generator.tolist()
+    x, y, last = generator
     exponents = ((1, 0), (0, 1), (0, 0))
     fields: list[Polynomial] = []
     for row, (i, j) in ((x, (1, 0)), (y, (0, 1))):
@@ -107,15 +113,14 @@ def step_matrix(model: Model, numbers: Tensor, size: tuple[int, int]) -> Tensor:
 
 
 @lru_cache(maxsize=64)
+@lasting
 def _frames(size: tuple[int, int], device: torch.device) -> tuple[Tensor, Tensor]:
     """The matrix (3, 3) from a step's coordinates to pixels, and back."""
     height, width = size
     half = half_side(size)
     rows = ((half, 0.0, (width - 1) / 2), (0.0, half, (height - 1) / 2), (0.0, 0.0, 1.0))
-    with torch.inference_mode(False), torch.no_grad():
-        to_pixels = torch.tensor(rows, dtype=torch.float64)
-        frames = to_pixels.to(device), torch.linalg.inv(to_pixels).to(device)
-    return frames
+    to_pixels = torch.tensor(rows, dtype=torch.float64, device="cpu")
+    return to_pixels.to(device), torch.linalg.inv(to_pixels).to(device)
 
 
 def corner_motion(matrix: Tensor, size: tuple[int, int]) -> Tensor:

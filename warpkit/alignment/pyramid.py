@@ -17,6 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from warpkit.alignment.equations import Level, slopes
+from warpkit.core.lasting import lasting
 from warpkit.engine.backends import select_levels
 from warpkit.resizing import resize
 
@@ -241,10 +242,10 @@ def _statistics(
 
 
 @lru_cache(maxsize=64)
+@lasting
 def _weights_of_size(size: tuple[int, int], dtype: torch.dtype, device: torch.device) -> Tensor:
     """`_weights` of a whole image, (1, 1, h, w)."""
-    with torch.inference_mode(False), torch.no_grad():
-        return _weights(torch.ones(1, 1, *size, dtype=dtype, device=device))
+    return _weights(torch.ones(1, 1, *size, dtype=dtype, device=device))
 
 
 def _weights(mask: Tensor) -> Tensor:

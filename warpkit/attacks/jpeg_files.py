@@ -14,6 +14,7 @@ from torch import Tensor
 
 from warpkit.core import checks, exports
 from warpkit.core.environment import import_optional
+from warpkit.core.lasting import lasting
 from warpkit.core.numbers import check_count
 from warpkit.engine.sampling.reference import with_gradient_of
 from warpkit.types import Subsampling
@@ -126,25 +127,28 @@ def rounded(x: Tensor) -> Tensor:
 
 
 @cache
+@lasting
 def transform() -> Tensor:
     """The orthonormal cosine transform (8, 8): row u is the wave of frequency u, in float64."""
-    u, x = torch.arange(BLOCK, dtype=torch.float64)[:, None], torch.arange(BLOCK)
+    x = torch.arange(BLOCK, dtype=torch.float64, device="cpu")
+    u = x[:, None]
     waves = torch.cos((2 * x + 1) * u * math.pi / (2 * BLOCK)) / 2
     return torch.where(u == 0, waves / math.sqrt(2), waves)
 
 
 @cache
+@lasting
 def colours() -> Tensor:
     """RGB -> luminance and two differences of colour (3, 3), ITU-R BT.601 at full range."""
     red, blue = 0.299, 0.114
     grey = (red, 1 - red - blue, blue)
     first = [(g - (i == 2)) / (2 * (blue - 1)) for i, g in enumerate(grey)]
     second = [(g - (i == 0)) / (2 * (red - 1)) for i, g in enumerate(grey)]
-    return torch.tensor([grey, first, second], dtype=torch.float64)
+    return torch.tensor([grey, first, second], dtype=torch.float64, device="cpu")
 
 
 def scaled(table: tuple[int, ...], quality: int) -> Tensor:
     """A table for a quality from 1 to 100, as libjpeg scales it: (8, 8)."""
     percent = 5000 // quality if quality < 50 else 200 - 2 * quality
     steps = [min(max((step * percent + 50) // 100, 1), 255) for step in table]
-    return torch.tensor(steps, dtype=torch.float64).reshape(BLOCK, BLOCK)
+    return torch.tensor(steps, dtype=torch.float64, device="cpu").reshape(BLOCK, BLOCK)

@@ -12,6 +12,7 @@ from warpkit import warp
 from warpkit.camera.spheres import rendered
 from warpkit.camera.views import as_view
 from warpkit.core import checks
+from warpkit.core.lasting import lasting
 from warpkit.core.numbers import check_count
 from warpkit.core.sharding import batched
 from warpkit.engine.backends import select_backend
@@ -143,6 +144,7 @@ def _sheet(faces: Tensor, interpolation: str) -> Tensor:
 
 
 @lru_cache(maxsize=8)
+@lasting
 def _frames(
     side: int, frame: int, interpolation: str, device: str
 ) -> tuple[Tensor, Tensor, Tensor | None]:

@@ -75,7 +75,7 @@ def getAffineTransform(src: PointsLike, dst: PointsLike) -> Any:
 
     def exact(value: Tensor) -> Tensor:
         good = _mask(solved, device) & ~from_points.collinear(src, torch.float64)
-        corners = torch.where(good[..., None, None], src, _UNIT_SQUARE[:3].to(src.device))
+        corners = torch.where(good[..., None, None], src, _unit_square(src)[:3])
         made = geometry.affine_from_points(corners, dst)
         return torch.where(good[..., None, None], made, 0.0)
 
@@ -117,7 +117,7 @@ def getPerspectiveTransform(
             raw.norm(dim=(-1, -2)) * value.norm(dim=(-1, -2))
         )
         alone = (along > 0.999)[..., None, None]
-        square = _UNIT_SQUARE.to(src.device)
+        square = _unit_square(src)
         corners, targets = (torch.where(alone, points, square) for points in (src, dst))
         made = quads.quad_to_quad(corners, targets)
         far = ~_mask(solved, device) | quads.origin_is_far(made, corners, torch.float64)
@@ -200,10 +200,14 @@ def boxPoints(box: Any, points: ImageLike | None = None) -> Any:
     return with_gradient_of(value, exact()) if wants_gradient(center, size, angle) else value
 
 
-_UNIT_SQUARE = torch.tensor([[0, 0], [1, 0], [1, 1], [0, 1]], dtype=torch.float64)
-"""Replaces points without a gradient; any for which the formulas are finite."""
 _METHODS = (DECOMP_LU, DECOMP_SVD, DECOMP_QR, DECOMP_NORMAL, DECOMP_NORMAL | DECOMP_SVD)
 """The methods with which OpenCV itself finds the solution; others need a symmetric system."""
+
+
+def _unit_square(src: Tensor) -> Tensor:
+    """(4, 2): replaces points without a gradient; any for which the formulas are finite."""
+    corners = ((0, 0), (1, 0), (1, 1), (0, 1))
+    return torch.tensor(corners, dtype=torch.float64, device=src.device)
 
 
 def _is_readable(values: tuple[Any, ...]) -> bool:

@@ -18,6 +18,7 @@ from torch import Tensor
 
 from warpkit.camera import models, optimal
 from warpkit.camera.models import COUNTS, Lens
+from warpkit.core.lasting import lasting
 from warpkit.core.tracing import is_eager, wants_gradient
 from warpkit.engine.arithmetic import (
     opencv_angles,
@@ -193,6 +194,7 @@ def matrix_of_pairs(src: Any, dst: Any, n: int) -> np.ndarray | None:
 
 
 @lru_cache(maxsize=64)
+@lasting
 def _border(size: tuple[int, int]) -> np.ndarray:
     return optimal.border(size, torch.device("cpu")).numpy()
 

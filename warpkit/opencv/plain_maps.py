@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from warpkit.core.lasting import lasting
 from warpkit.core.tracing import runs_eagerly
 from warpkit.engine.arithmetic import opencv_polar
 from warpkit.engine.arithmetic.opencv import TYPES
@@ -24,7 +25,7 @@ from warpkit.opencv.plain_calls import NUMBERS, brown_lens, fisheye_lens
 from warpkit.opencv.plain_matrices import number, pair
 
 SINGLE, PIXEL = np.dtype(np.float32), np.dtype(np.int16)
-TYPES_OF_ARRAYS = {torch.empty(0, dtype=dtype).numpy().dtype for dtype in TYPES}
+TYPES_OF_ARRAYS = {torch.empty(0, dtype=dtype, device="cpu").numpy().dtype for dtype in TYPES}
 
 Maps = tuple[np.ndarray, np.ndarray | None]
 
@@ -83,6 +84,7 @@ def converted(map1: Any, map2: Any, kind: str, whole: bool) -> Maps | None:
 
 
 @lru_cache(maxsize=16)
+@lasting
 def _rings(size: tuple[int, int], radius: float, log: bool) -> tuple[np.ndarray, ...]:
     """The cosines, the sines and the distances that `map_to_polar` of `plain_calls` needs."""
     rho, angles = opencv_polar.rings(size, torch.tensor(radius, dtype=torch.float64), log)

@@ -17,6 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from warpkit.core.lasting import lasting
 from warpkit.core.tracing import exports_to_onnx, is_eager
 from warpkit.engine.arithmetic.opencv4_tables import cubic_weights
 from warpkit.engine.arithmetic.pillow_tables import KINDS as PILLOW_KINDS
@@ -86,9 +87,9 @@ def _made(kind: str, *numbers: float, device: torch.device) -> Taps:
 
 
 @lru_cache(maxsize=KEPT_TABLES)
+@lasting
 def _kept(kind: str, *numbers: float, device: torch.device) -> Taps:
-    with torch.inference_mode(False), torch.no_grad():  # their gradients may be needed later
-        return _made(kind, *numbers, device=device)
+    return _made(kind, *numbers, device=device)
 
 
 TYPES = {

@@ -21,6 +21,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from warpkit.core.lasting import lasting
 from warpkit.core.tracing import is_eager
 from warpkit.engine.sampling.bounds import at_least_zero
 from warpkit.engine.sampling.labels import as_signed, from_signed
@@ -195,11 +196,11 @@ FILTERS: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 @lru_cache(maxsize=KEPT_TABLES)
+@lasting
 def _kept_taps(
     length: int, size: int, rule: ResizeRule, edges: Edges | None, device: torch.device
 ) -> AxisTaps:
-    with torch.inference_mode(False), torch.no_grad():  # later calls may need gradients
-        return axis_taps(length, size, rule, edges, device)
+    return axis_taps(length, size, rule, edges, device)
 
 
 def find_taps(

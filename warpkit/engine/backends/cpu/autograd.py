@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from warpkit.core.lasting import lasting
 from warpkit.core.tracing import is_eager, wants_gradient
 from warpkit.engine.backends.cpu import launch
 from warpkit.engine.backends.cpu.inverse import inverse_vjp, invert
@@ -60,6 +61,7 @@ def _result(image: Tensor, source: Tensor, fill: Tensor, options: WarpOptions) -
     return launch.forward(image, source, fill, size, rule, relative=relative)
 
 
+@lasting
 def prepare(
     image: Tensor, mapping: Tensor, fill: Tensor, options: WarpOptions
 ) -> Callable[[Tensor, Tensor], Tensor] | None:
@@ -67,6 +69,7 @@ def prepare(
 
     image (*I, C, H, W); mapping (*M, 2 or 3, 3) or (*P, h, w, 2); fill broadcasts to the result.
     """
+    fill = fill.clone()  # it is kept, and may be of inference mode
     real = torch.float64 if mapping.shape[-1] == 3 else mapping.dtype
     source = torch.empty_like(mapping, dtype=real)  # with the strides of planar points
     size, rule, relative = options.size, options.rule, options.relative
@@ -87,6 +90,7 @@ def prepare(
 
 
 @lru_cache(maxsize=64)
+@lasting
 def _blank(shape: Shape, dtype: torch.dtype) -> Tensor:
     """A placeholder for an image whose pixels are not read, in the memory of one number."""
     return torch.empty((), dtype=dtype, device="cpu").expand(shape)

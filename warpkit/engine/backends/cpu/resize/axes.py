@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
+from warpkit.core.lasting import lasting
 from warpkit.engine.arithmetic import opencv_resize, pillow, torch_tables
 from warpkit.engine.arithmetic.opencv_ipp_resize import apart, beyond, interior
 from warpkit.engine.arithmetic.resize_tables import TableKey, table
@@ -92,11 +93,11 @@ def exact_axis(
     return _turned(length, pixel, weight, inside) if adjoint else make_axis(pixel, weight, inside)
 
 
+@lasting
 def _exact_taps(
     length: int, size: int, rule: ResizeRule, edges: Edges | None
 ) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:
-    with torch.inference_mode(False), torch.no_grad():
-        found = axis_taps(length, size, rule, edges, torch.device("cpu"))
+    found = axis_taps(length, size, rule, edges, torch.device("cpu"))
     pixel, weight, inside = (None if t is None else t.numpy() for t in found[:3])
     assert pixel is not None
     return pixel, weight, inside

@@ -35,7 +35,9 @@ IMAGE, OUT = (RESIZES.fields[name] for name in ("image", "out"))
 PLAIN, SHIFTED, SCALED, LINEAR, CUBIC, NESTED, HALF_UP, IPP_LINEAR, IPP_CUBIC = range(9)
 """`Finish` of native/resize_call.h: how a sum becomes a pixel."""
 
-CODES = {torch.empty(0, dtype=dtype).numpy().dtype.str[1:]: n for dtype, n in TYPES.items()}
+CODES = {
+    torch.empty(0, dtype=dtype, device="cpu").numpy().dtype.str[1:]: n for dtype, n in TYPES.items()
+}
 CODES["i4"] = len(TYPES)
 """The library's number of a type, by numpy's name."""
 
