@@ -252,16 +252,18 @@ def from_array(
 ) -> Tensor:
     """An array as a tensor: a view, or a copy if torch cannot share the memory.
 
-    That is the case if it is read-only, in non-native byte order, or has negative or uneven
-    strides.
+    That is the case if it is read-only, not aligned, in non-native byte order, or has negative or
+    uneven strides. A dense array gives a dense tensor, whatever its strides along axes of length 1.
     """
     if array_dtype(value) is None:
         fail(function, argument, "of a number type that torch has", value.dtype, TypeError)
     if torch.compiler.is_compiling():
         return torch.as_tensor(value, device=device)
     array = np.asarray(value)
+    if 1 in array.shape and array.flags.c_contiguous:
+        array = array.reshape(-1).reshape(array.shape)
     even = all(s >= 0 and s % array.itemsize == 0 for s in array.strides)
-    if not (even and array.flags.writeable and array.dtype.isnative):
+    if not (even and array.flags.behaved and array.dtype.isnative):
         array = array.astype(array.dtype.newbyteorder("="), order="C")
     return torch.as_tensor(array, device=device)
 

@@ -81,7 +81,9 @@ def given(values: tuple[Any, ...], result: np.ndarray, output: Any = None) -> An
 def _matrix(value: Any, *shapes: tuple[int, int]) -> np.ndarray | None:
     """A matrix of one of the shapes, in float64."""
     found = numbers(value)
-    return found.astype(np.float64) if found is not None and found.shape in shapes else None
+    if found is None or found.shape not in shapes:
+        return None
+    return found.astype(np.float64, order="C")  # kernels read it row by row
 
 
 def floats(values: np.ndarray) -> tuple[float, ...]:

@@ -85,7 +85,7 @@ def cache_warp(
     made = call_of(planes(src), numbers, None, size, rule, options["border_value"])
     if made is None:
         return
-    from warpkit.engine.backends.cpu.inverse import invert
+    from warpkit.engine.backends.cpu.inverse import invert_numbers
     from warpkit.engine.backends.cpu.opencv import launch
 
     shape = _shape_of(src, size)
@@ -96,7 +96,7 @@ def cache_warp(
         if matrix.dtype != DOUBLE or not matrix.flags.c_contiguous:
             matrix = np.ascontiguousarray(matrix, DOUBLE)
         if not turned:
-            matrix = invert(torch.from_numpy(matrix), singular_to_zero=True).numpy()
+            matrix = invert_numbers(matrix, singular_to_zero=True)  # may be read-only
         return launch.result(made, src, matrix).reshape(shape)
 
     prepared.keep(key, again)

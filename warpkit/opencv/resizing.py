@@ -121,10 +121,11 @@ def _cache(
         return
     from warpkit.engine.backends.cpu.resize import launch
 
-    call = launch.known_opencv(launch.given(image), size, rule, factors)
-    if call is None:
+    given, channels = launch.given(image), image.shape[1]
+    call = launch.known_opencv(given, size, rule, factors)
+    if call is None or (channels > 1 and not given.last):  # one pixel counts as planes
         return
-    shape = (*size, image.shape[1]) if image.shape[1] > 1 else size
+    shape = (*size, channels) if channels > 1 else size
 
     def again(src: np.ndarray) -> np.ndarray:
         """src (H, W) or (H, W, C)."""

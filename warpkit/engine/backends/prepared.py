@@ -55,7 +55,12 @@ def key_of(function: str, arrays: tuple[Any, ...], options: tuple[Any, ...]) -> 
                 return None
             parts += array.shape, array.stride(), array.dtype, array.requires_grad
         elif type(array) is np.ndarray:
-            parts += array.shape, array.strides, array.dtype, array.flags.num
+            flags = array.flags
+            if not (array.dtype.isnative and flags.aligned):
+                return None  # kernels read numbers as they are in memory
+            # strides of axes of length 1 are arbitrary, and numpy's flags ignore them
+            strides = None if flags.c_contiguous else array.strides
+            parts += array.shape, strides, array.dtype, flags.num
         else:
             return None
     for option in options:

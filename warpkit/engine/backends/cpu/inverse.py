@@ -31,10 +31,10 @@ def invert(matrix: Tensor, singular_to_zero: bool = False) -> Tensor:
     return out
 
 
-def invert_numbers(matrix: np.ndarray) -> np.ndarray:
+def invert_numbers(matrix: np.ndarray, singular_to_zero: bool = False) -> np.ndarray:
     """The same for one array (2 or 3, 3), float64."""
     given, out = np.ascontiguousarray(matrix), np.empty(matrix.shape)
-    numbers = _block("invert", given.shape[-2], True, False).copy()
+    numbers = _block("invert", given.shape[-2], True, singular_to_zero).copy()
     numbers[GIVEN], numbers[OUT] = calls.address_of(given), calls.address_of(out)
     calls.launch(numbers, 0, 1, given.size)
     return out
