@@ -157,6 +157,10 @@ def test_points_in_perspective_match_cv2(cv2, dtype, columns):
             ours.perspectiveTransform(points, matrix),
         )
         (assert_same_arrays if dtype == np.float32 else near)(out, truth)
+        stored = np.asfortranarray(matrix), matrix.T.copy().T, torch.from_numpy(matrix.T.copy()).mT
+        for same_numbers in stored:
+            again = np.asarray(ours.perspectiveTransform(points, same_numbers))
+            assert_same_arrays(again, out)
     horizon = np.eye(columns + 1)
     horizon[-1, 0], horizon[-1, -1] = 1, -1
     ones = np.ones((1, 1, columns), dtype)

@@ -93,6 +93,9 @@ def test_inverses_have_cv2s_bits(dtype):
     assert same_bits(batch, truth) == 0
     assert sum(not matrix.any() for matrix in truth) > 100  # those of singular matrices
     assert np.array_equal(ours.invertAffineTransform(matrices[-1]), truth[-1])
+    swapped = ours.invertAffineTransform(matrices[-1].astype(matrices.dtype.newbyteorder(">")))
+    assert np.array_equal(swapped, truth[-1])
+    assert swapped.dtype == dtype
 
 
 SQUARE = [[0, 0], [10, 0], [10, 8], [0, 8]]

@@ -140,7 +140,8 @@ def invertAffineTransform(M: MatrixLike, iM: ImageLike | None = None) -> Any:
     """
     name = "invertAffineTransform"
     iM = check_output(name, "iM", iM, M if isinstance(M, Tensor) else np.zeros(0))
-    single = getattr(M, "dtype", None) in (np.dtype(np.float32), torch.float32)
+    own = checks.array_dtype(M) if isinstance(M, np.ndarray) else getattr(M, "dtype", None)
+    single = own == SINGLE  # in any byte order
     if not _is_readable((M,)):
         found = _call(name, geometry.invert, M)
         return found.float() if single else found
