@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 
 import cv2
@@ -120,6 +121,135 @@ def test_a_program_that_returns_no_image_is_reported(tmp_path):
         compare_pipelines(served, broken)
 
 
+def letterboxed(near, *, centred: bool, how: int = cv2.INTER_LINEAR):
+    """A letterbox of 96 x 96 with a rounding of its sides."""
+
+    def program(x: np.ndarray) -> np.ndarray:
+        factor = 96 / max(x.shape[:2])
+        height, width = (near(side * factor) for side in x.shape[:2])
+        result = np.zeros((96, 96, 3), np.uint8)
+        top, left = ((96 - height) // 2, (96 - width) // 2) if centred else (0, 0)
+        resized = cv2.resize(x, (width, height), interpolation=how)
+        result[top : top + height, left : left + width] = resized
+        return result
+
+    return program
+
+
+def test_rounded_sides_are_compared_whatever_else_differs():
+    nearest = letterboxed(round, centred=True)
+    for centred, wanted in ((False, ["pad", "size"]), (True, ["size"])):
+        comparison = compare_pipelines(nearest, letterboxed(int, centred=centred))
+        assert kinds(comparison) == wanted
+        size = comparison.findings[-1]
+        assert "A rounds sides to the nearest" in size.message
+        assert "B down (side * factor, both)" in size.message
+        assert size.differing > 0  # the built-in pictures show it
+        assert comparison.differing > 0
+        example = size.message.partition(": ")[2].split(" ")
+        h, w = int(example[0]), int(example[2])
+        of_a, of_b = ([near(v * 96 / max(h, w)) for v in (h, w)] for near in (round, int))
+        assert example[4:7] == [str(of_a[0]), "x", str(of_a[1])]
+        assert example[9:12] == [str(of_b[0]), "x", str(of_b[1])]
+        with pytest.raises(AssertionError, match="A rounds sides to the nearest"):
+            assert_same_pipeline(nearest, letterboxed(int, centred=centred))
+
+
+def test_filters_are_compared_where_no_rule_of_sizes_is_known():
+    def program(x: np.ndarray, how: int) -> np.ndarray:
+        h, w = x.shape[:2]
+        return cv2.resize(x, (40 + w // 7 * 3 + w % 3, 50 + h // 5 + h % 2), interpolation=how)
+
+    area = lambda x: program(x, cv2.INTER_AREA)  # noqa: E731
+    comparison = compare_pipelines(area, lambda x: program(x, cv2.INTER_CUBIC))
+    assert comparison.first.rule is None
+    assert comparison.first.interpolation == "area"
+    assert comparison.first.arithmetic is None
+    assert "No rule of sizes" in str(comparison.first)
+    finding = comparison.findings[0]
+    assert finding.message == "A is area, B bicubic"
+    # nothing else differs, so it alone changes what all changes (bicubic: with or without IPP)
+    assert finding.differing == pytest.approx(comparison.differing, rel=1e-3)
+    assert not compare_pipelines(area, TRAINED).equal
+
+
+def test_the_worst_finding_comes_first():
+    def first(x: np.ndarray) -> np.ndarray:
+        return cv2.resize(x, (64, 64)) / np.float32(255)
+
+    def second(x: np.ndarray) -> np.ndarray:  # a small padding, all channels reversed
+        return np.pad(cv2.resize(x, (64, 64)), ((0, 0), (0, 0), (0, 0)))[..., ::-1] / 254.0
+
+    comparison = compare_pipelines(first, second)
+    assert kinds(comparison) == ["channels", "values", "layout"]
+    means = [finding.mean for finding in comparison.findings]
+    assert means == sorted(means, reverse=True)
+    assert means[-1] == 0  # the type alone
+
+
+def test_numbers_that_do_not_compare_differ():
+    def program(x: np.ndarray, number: float = np.nan) -> np.ndarray:
+        y = cv2.resize(x, (64, 64)).astype(np.float32)
+        if (x != x[0, 0]).any():  # flat pictures are as they should be
+            y[3, 4] = number
+        return y
+
+    for number in (np.nan, np.inf):
+        wrong = lambda x, n=number: program(x, n)  # noqa: E731
+        for other in (wrong, lambda x: program(x, 7.0)):
+            comparison = compare_pipelines(wrong, other)
+            assert not comparison.equal
+            assert not comparison.only_last_bits
+            assert comparison.differing >= 9  # 3 channels of one pixel, in 3 pictures
+            assert comparison.largest == np.inf
+            assert "numbers that do not compare" in str(comparison)
+            assert json.loads(json.dumps(comparison.as_dict()))["largest"] is None
+
+
+def test_an_image_that_a_program_rejects_is_a_difference():
+    def rejects(x: np.ndarray) -> np.ndarray:
+        if x.shape[0] == 333:
+            raise ValueError("not this one")
+        return cv2.resize(x, (64, 64))
+
+    def takes_all(x: np.ndarray) -> np.ndarray:
+        return cv2.resize(x, (64, 64))
+
+    for first, second, said in (
+        (rejects, takes_all, "A does not give numbers for built-in (333 x 333)"),
+        (takes_all, rejects, "B does not give numbers for built-in (333 x 333)"),
+        (rejects, rejects, "neither program gives numbers for built-in (333 x 333)"),
+    ):
+        comparison = compare_pipelines(first, second)
+        assert not comparison.equal
+        assert not comparison.only_last_bits
+        assert comparison.differing == 0
+        assert kinds(comparison) == ["values"]
+        assert said in comparison.findings[0].message
+        assert "not this one" in comparison.findings[0].message
+        with pytest.raises(AssertionError, match="not this one"):
+            assert_same_pipeline(first, second)
+    picture = np.zeros((333, 90, 3), np.uint8)
+    nothing = compare_pipelines(rejects, rejects, images=[picture])
+    assert not nothing.equal
+    assert not nothing.only_last_bits
+    assert str(nothing).startswith("Nothing could be compared.")
+
+
+def test_limits_follow_the_range_of_an_unknown_programs_numbers():
+    def bent(power: float, scale: float):
+        return lambda x: (cv2.resize(x, (64, 64)) / 255.0) ** power * scale
+
+    for scale in (1e-4, 1.0, 1e6):
+        comparison = compare_pipelines(bent(2.2, scale), bent(0.5, scale))
+        assert comparison.differing > 0.9 * comparison.compared
+        assert 100 < comparison.largest < 255
+        assert not comparison.only_last_bits
+        same = compare_pipelines(bent(2.2, scale), bent(2.2, scale))
+        assert same.equal
+        assert "On these pictures alone, as B: Not known" in str(same)
+
+
 def test_a_partly_known_program_is_compared_and_reported():
     def other(x):
         if max(x.shape[:2]) > 1024:
@@ -143,14 +273,20 @@ def test_the_drift_of_a_model_is_measured_for_each_finding():
     assert channels.outputs.largest > 0
 
 
-def test_a_users_images_are_accepted():
+def test_a_users_images_are_accepted(tmp_path):
     photograph = Image.effect_noise((90, 70), 60).convert("RGB")
     array = np.asarray(photograph)
     tensor = torch.from_numpy(array.copy()).movedim(-1, 0)
     for images in ([photograph], [array], [tensor], tensor, torch.stack([tensor])):
         assert compare_pipelines(served, served, images=images).compared == 64 * 64 * 3
-    with pytest.raises((TypeError, ValueError), match=r"images\[0\]"):
-        compare_pipelines(served, served, images=["photograph.png"])
+    file = tmp_path / "photograph.png"
+    photograph.save(file)
+    for images in (file, str(file), [file]):
+        comparison = compare_pipelines(served, served, images=images)
+        assert comparison.compared == 64 * 64 * 3
+        assert comparison.pictures == [f"{file} (70 x 90)"]
+    with pytest.raises(ValueError, match=r"images\[0\].*nowhere.png \(no such file\)"):
+        compare_pipelines(served, served, images=["nowhere.png"])
     with pytest.raises(ValueError, match="takes"):
         compare_pipelines(served, served, takes="array")
 
@@ -161,6 +297,10 @@ def test_the_html_page_and_json(tmp_path):
     page = (tmp_path / "page.html").read_text()
     assert page.count("data:image/png;base64") >= 5
     assert "channels reversed" in page
+    assert "A is torchvision.transforms.transforms.Compose" in page
+    assert "B is tests.validation.test_compare_pipelines.served" in page
+    assert f"Compared on {datetime.date.today().isoformat()}" in page
+    assert page.count("built-in (480 x 640)") == 2  # in the list, and above its pictures
     cell = comparison._repr_html_()
     assert cell is not None
     assert "channels reversed" in cell
@@ -196,7 +336,8 @@ def test_the_command_line_compares_programs(tmp_path, capsys):
     command = ["compare", f"{file}:first", f"{file}:second", "--html", str(tmp_path / "page.html")]
     assert main(command) == 1
     assert "interpolation: A is bilinear, B area" in capsys.readouterr().out
-    assert (tmp_path / "page.html").exists()
+    page = (tmp_path / "page.html").read_text()
+    assert f"A is {file}:first, B is {file}:second" in page
     assert main(["compare", f"{file}:first", f"{file}:first"]) == 0
 
 

@@ -40,7 +40,7 @@ Photographs = Annotated[
     list[Path] | None,
     typer.Argument(
         metavar="IMAGE",
-        help="Photographs for the comparison. [default: three synthetic images]",
+        help="Photographs for the comparison. [default: synthetic images]",
         show_default=False,
     ),
 ]
@@ -119,10 +119,10 @@ def compare(
     html: Html = None,
     json: Json = None,
 ) -> int:
-    """Identify two preprocessing programs and explain their differences, the largest first.
+    """Identify two preprocessing programs and explain their differences, the worst first.
 
-    Each finding says how many values it changes by itself. The exit status is 1 if more than the
-    last bits differ.
+    Each finding says how many values it changes by itself; what could not be compared is a finding
+    too. The exit status is 1 if more than the last bits differ.
 
     The programs run with your permissions: name only those of people you trust.
     """
@@ -144,6 +144,9 @@ def compare(
         )
     except ValueError as error:
         raise CommandError(_one_line(error)) from None
+    result.names = (first, second)
+    if images:
+        result.pictures = list(map(str, images))
     print(f"A: {result.first}\n\nB: {result.second}\n\n{result}")
     _write(html, result.to_html)
     _write(json, result.to_json)

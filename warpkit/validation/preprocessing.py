@@ -15,6 +15,7 @@ from warpkit.validation.pairs.procedure import identify_pairs_by
 from warpkit.validation.programs import comparison
 from warpkit.validation.programs.asking import check_takes
 from warpkit.validation.programs.comparison import PipelineComparison
+from warpkit.validation.programs.images import as_pictures, parting_pictures
 from warpkit.validation.programs.procedure import identify_by
 from warpkit.validation.programs.report import Preprocessing
 
@@ -121,20 +122,22 @@ def compare_pipelines(
     model: Callable[[Tensor], Any] | None = None,
     progress: bool = False,
 ) -> PipelineComparison:
-    """Identify two preprocessing programs and explain their differences, the largest first.
+    """Identify two preprocessing programs and explain their differences, the worst first.
 
     Args:
         first, second: programs, as for `identify`.
         takes: the kind of input of each program.
-        images: the pictures to compare on: PIL images, arrays (H, W, 3) uint8 or tensors (3, H, W),
-            uint8 or in [0, 1]. None: three built-in test pictures.
+        images: the pictures to compare on: PIL images, files, arrays (H, W, 3) uint8 or tensors
+            (3, H, W), uint8 or in [0, 1]. None: three built-in test pictures, and others of sizes
+            that the two programs round apart.
         model: a callable on float32 numbers (1, C, h, w), such as the network behind the programs.
             The comparison reports how far its outputs change, in total and by each finding.
         progress: show bars on the terminal.
 
     Returns:
         A `PipelineComparison`. The effect of each finding is measured separately: the first
-        program's twin gets this one attribute of the second program.
+        program's twin gets this one attribute of the second program. What could not be compared is
+        a finding too: a picture that a program refuses, numbers that are not finite.
 
     Raises:
         ValueError: `images` contains no image, and the errors of `identify`.
@@ -149,7 +152,7 @@ def compare_pipelines(
     name = "compare_pipelines"
     checks.check_bool(name, "progress", progress)
     programs = []
-    pictures = comparison.as_pictures(name, images)
+    pictures = as_pictures(name, images)
     both = _check_both(name, takes)
     for argument, program, kind in zip(("first", "second"), (first, second), both, strict=True):
         _check_program(name, argument, program)
@@ -159,6 +162,9 @@ def compare_pipelines(
         programs.append((found, program))
     if model is not None:
         _check_program(name, "model", model)
+    twins = [found.twin for found, _ in programs]
+    if images is None and twins[0] is not None and twins[1] is not None:
+        pictures += parting_pictures(twins[0].geometry, twins[1].geometry, pictures)
     return comparison.compare(programs[0], programs[1], pictures, model)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -12,16 +13,16 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from warpkit.core import checks
 from warpkit.validation.pages import can_render
-from warpkit.validation.programs import pictures as made
 from warpkit.validation.programs.asking import NotKnownError, Program, RefusedError
-from warpkit.validation.programs.findings import (
+from warpkit.validation.programs.findings import Finding, Scene, attribute_findings, in_floats
+from warpkit.validation.programs.images import Named
+from warpkit.validation.programs.measuring import (
+    Counts,
     Drift,
-    Finding,
-    attribute_findings,
     difference,
     drift,
+    level_of_range,
     mean_drift,
 )
 from warpkit.validation.programs.pictures import Picture
@@ -42,12 +43,13 @@ class Shown:
 
 @dataclass(repr=False)
 class PipelineComparison:
-    """The result of `compare_pipelines`: two programs and their differences, the largest first.
+    """The result of `compare_pipelines`: two programs and their differences, the worst first.
 
-    `.differing` of `.compared` values differ by more than 0.001 levels, by `.largest` at most
-    (infinite if the shapes differ). Each of `.findings` has `.kind`, `.message`, and the number of
-    values that it changes by itself. `.outputs`: how far a model's results change, if a model was
-    given.
+    `.differing` of `.compared` values differ by more than 0.001 levels (0.0015 for floats; for an
+    unknown program a level is 1 / 255 of the numbers' range), by `.largest` at most (infinite if
+    the shapes differ, or a number is not finite). Each of `.findings` has `.kind`, `.message`, and
+    the number of values that it changes by itself. `.outputs`: how far a model's results change, if
+    a model was given. `.names`, `.pictures` and `.date` say what was compared, and when.
     """
 
     first: Preprocessing
@@ -58,27 +60,46 @@ class PipelineComparison:
     largest: float = 0.0
     outputs: Drift | None = None
     shown: list[Shown] = field(default_factory=list)
+    names: tuple[str, str] = ("A", "B")
+    pictures: list[str] = field(default_factory=list)
+    date: str = field(default_factory=lambda: date.today().isoformat())
 
     @property
     def equal(self) -> bool:
-        """Whether all values are equal, on every picture."""
-        return not self.findings and self.differing == 0
+        """Whether all values of every picture were compared and are equal."""
+        return not self.findings and self.differing == 0 and self.compared > 0
 
     @property
     def only_last_bits(self) -> bool:
         """Whether all differences come from arithmetic or rounding and are at most one level."""
-        return all(finding.is_last_bits for finding in self.findings)
+        return self.compared > 0 and all(finding.is_last_bits for finding in self.findings)
 
-    def __str__(self) -> str:
+    @property
+    def unknown(self) -> list[str]:
+        """Why programs are not known, each after its letter: equality then holds for the pictures
+        alone."""
+        found = []
+        for letter, program in (("A", self.first), ("B", self.second)):
+            reasons = [reason for reason in program.reasons if reason.startswith("Not known")]
+            found += [f"{letter}: {reason}" for reason in reasons[:1]]
+        return found
+
+    @property
+    def summary(self) -> str:
+        """The first sentence: how many values differ, and how far."""
         if self.equal:
             return f"Both give the same: {self.compared:,} values compared, none differs."
-        share = 100 * self.differing / max(1, self.compared)
         if not self.compared:
-            lines = ["Nothing could be compared."]
-        elif np.isinf(self.largest):
-            lines = ["The results have other shapes."]
-        else:
-            lines = [f"{share:.3g} % of values differ, by up to {self.largest:.3g} levels."]
+            return "Nothing could be compared."
+        if np.isinf(self.largest):
+            return "The results have other shapes, or numbers that do not compare."
+        share = 100 * self.differing / self.compared
+        return f"{share:.3g} % of values differ, by up to {self.largest:.3g} levels."
+
+    def __str__(self) -> str:
+        lines = [self.summary]
+        if self.equal:
+            lines += [f"On these pictures alone, as {words}" for words in self.unknown]
         lines += [f"  {finding}" for finding in self.findings]
         if self.outputs is not None:
             changed = 100 * self.outputs.changed
@@ -102,10 +123,14 @@ class PipelineComparison:
         findings = []
         for finding in self.findings:
             one = asdict(finding) | {"outputs": finding.outputs and finding.outputs._asdict()}
-            if finding.largest is not None and np.isinf(finding.largest):
-                one["largest"] = None
+            for name in ("largest", "mean"):
+                if one[name] is not None and np.isinf(one[name]):
+                    one[name] = None
             findings.append(one)
         return {
+            "names": list(self.names),
+            "pictures": self.pictures,
+            "date": self.date,
             "equal": self.equal,
             "differing": self.differing,
             "compared": self.compared,
@@ -130,31 +155,43 @@ class PipelineComparison:
 def compare(
     first: tuple[Preprocessing, Callable[[Any], Any]],
     second: tuple[Preprocessing, Callable[[Any], Any]],
-    pictures: Sequence[Picture],
+    pictures: Sequence[Named],
     model: Callable[[torch.Tensor], Any] | None,
 ) -> PipelineComparison:
     """Compare two identified programs on the same pictures (H, W, 3)."""
     a, b = first[0], second[0]
-    result = PipelineComparison(a, b)
+    result = PipelineComparison(a, b, names=(_name_of(first[1]), _name_of(second[1])))
+    result.pictures = [one.name for one in pictures]
     asked = [_asked(found, function) for found, function in (first, second)]
     drifts: list[Drift | None] = []
-    for picture in pictures:
-        numbers = [_result(program, picture) for program in asked]
-        levels = [_as_levels(found, n) for found, n in zip((a, b), numbers, strict=True)]
-        result.shown.append(Shown(picture, levels[0], levels[1]))
-        one, other = numbers
+    scenes, missing, counts = [], [], Counts()
+    for named in pictures:
+        told = [_result(program, named.picture) for program in asked]
+        one, other = (None if isinstance(numbers, str) else numbers for numbers in told)
+        levels = [_as_levels(found, n) for found, n in zip((a, b), (one, other), strict=True)]
+        result.shown.append(Shown(named.picture, levels[0], levels[1]))
         if one is None or other is None:
+            missing.append((named, told))
             continue
-        counts = difference(one, other, a.twin) if a.twin else _differs(one, other, a)
-        result.differing += counts[0]
-        result.compared += counts[1]
-        result.largest = max(result.largest, counts[2])
+        scenes.append(Scene(named, _shared_size(one, other)))
+        floats = any(found.twin is not None and in_floats(found.twin) for found in (a, b))
+        counts = counts.plus(difference(one, other, _level(a, b, one, other), floats=floats))
         if model is not None:
             drifts.append(drift(model, one, other))
+    result.differing, result.compared, result.largest = counts[:3]
     result.outputs = mean_drift(drifts)
-    result.findings = attribute_findings(a, b, pictures, model)
+    result.findings = attribute_findings(a, b, scenes, model)
+    if result.compared or not result.unknown:
+        result.findings += _not_compared(missing)
     result.findings += _rest(result)
     return result
+
+
+def _name_of(function: Any) -> str:
+    """A program's name: of a function with its module, of other callables their type's."""
+    name = getattr(function, "__qualname__", None) or type(function).__qualname__
+    module = getattr(function, "__module__", None) or type(function).__module__
+    return f"{module}.{name}"
 
 
 def _asked(found: Preprocessing, function: Callable[[Any], Any]) -> Program:
@@ -165,12 +202,39 @@ def _asked(found: Preprocessing, function: Callable[[Any], Any]) -> Program:
     return program
 
 
-def _result(program: Program, picture: Picture) -> Array | None:
-    """Numbers (C, h, w); None if the program rejects the picture or returns no numbers."""
+def _result(program: Program, picture: Picture) -> Array | str:
+    """Numbers (C, h, w), or why there are none: the program refuses, or returns none."""
     try:
         return program(picture)
-    except (RefusedError, NotKnownError):
-        return None
+    except (RefusedError, NotKnownError) as error:
+        return str(error)
+
+
+def _not_compared(missing: Sequence[tuple[Named, Sequence[Array | str]]]) -> list[Finding]:
+    """A finding for each program, or both, that give no numbers for some pictures."""
+    by_who: dict[str, list[tuple[str, str]]] = {}
+    for named, told in missing:
+        said = {x: words for x, words in zip("AB", told, strict=True) if isinstance(words, str)}
+        who = "neither program gives" if len(said) == 2 else f"{next(iter(said))} does not give"
+        by_who.setdefault(who, []).append((named.name, "; ".join(said.values())))
+    found = []
+    for who, listed in by_who.items():
+        more = f" and {len(listed) - 1} more" if len(listed) > 1 else ""
+        found.append(Finding("values", f"{who} numbers for {listed[0][0]}{more}: {listed[0][1]}"))
+    return found
+
+
+def _shared_size(one: Array, other: Array) -> tuple[int, int] | None:
+    size = (one.shape[-2], one.shape[-1])
+    return size if size == other.shape[-2:] else None
+
+
+def _level(a: Preprocessing, b: Preprocessing, one: Array, other: Array) -> Array:
+    """The size of a level in the programs' numbers: the first known gain, or by their range."""
+    for found, numbers in ((a, one), (b, other)):
+        if found.gain is not None and len(found.gain) in (1, len(numbers)):
+            return np.abs(np.asarray(found.gain))
+    return level_of_range(one, other)
 
 
 def _as_levels(found: Preprocessing, numbers: Array | None) -> Array | None:
@@ -183,55 +247,16 @@ def _as_levels(found: Preprocessing, numbers: Array | None) -> Array | None:
     return np.moveaxis((numbers - offset) / gain, 0, -1)
 
 
-def _differs(one: Array, other: Array, found: Preprocessing) -> tuple[int, int, float]:
-    """The counts of `difference` for a program without a twin."""
-    counts = difference(one, other, None)
-    if found.gain is None or np.isinf(counts[2]):
-        return counts
-    return counts[0], counts[1], counts[2] / min(map(abs, found.gain))
-
-
 def _rest(result: PipelineComparison) -> list[Finding]:
     """Findings for unexplained differences: an unknown program, or last bits."""
     found = []
-    for letter, program in (("A", result.first), ("B", result.second)):
-        reasons = [reason for reason in program.reasons if reason.startswith("Not known")]
-        if reasons and (result.differing or not result.compared):
-            found.append(Finding("arithmetic", f"of {letter}: {reasons[0]}"))
+    if result.differing or not result.compared:
+        found = [Finding("arithmetic", f"of {words}") for words in result.unknown]
+    if not result.compared and not found and not result.findings:
+        found = [Finding("values", "no value was compared")]
     if result.differing and not result.findings and not found:
         fine = result.largest <= CUT
         kind = "last bits" if fine else "values"
         text = "values differ, by what no attribute says"
         found.append(Finding(kind, text, result.differing, result.compared, result.largest))
     return found
-
-
-def as_pictures(name: str, images: Any) -> list[Picture]:
-    """A user's images as pictures (H, W, 3) uint8; None: three built-in test pictures."""
-    if images is None:
-        shapes = ((480, 640), (500, 375), (333, 333))
-        return [made.smooth(*shapes[0], 1), made.noise(*shapes[1], 2), made.smooth(*shapes[2], 3)]
-    single = isinstance(images, (np.ndarray, torch.Tensor)) and images.ndim == 3
-    given = [images] if single or not hasattr(images, "__len__") else list(images)
-    if not given:
-        checks.fail(name, "images", "at least one image", "none")
-    return [_picture(name, f"images[{k}]", image) for k, image in enumerate(given)]
-
-
-def _picture(name: str, argument: str, image: Any) -> Picture:
-    wanted = "a PIL image, an array (H, W, 3) uint8, or a tensor (3, H, W), uint8 or in [0, 1]"
-    if isinstance(image, torch.Tensor):
-        if image.ndim != 3 or len(image) != 3:
-            checks.fail(name, argument, wanted, checks.shape_of(image))
-        levels = image.detach().cpu()
-        if levels.is_floating_point():
-            levels = (levels.float().clamp(0, 1) * 255).round().to(torch.uint8)
-        image = levels.movedim(0, -1).numpy()
-    elif hasattr(image, "convert"):
-        image = np.array(image.convert("RGB"))  # a copy, which torch may overwrite
-    if not isinstance(image, np.ndarray) or image.dtype != np.uint8 or image.ndim != 3:
-        got = getattr(image, "shape", type(image).__name__)
-        checks.fail(name, argument, wanted, f"{got}", TypeError)
-    if image.shape[-1] != 3:
-        checks.fail(name, argument, wanted, f"shape {image.shape}")
-    return np.ascontiguousarray(image)

@@ -16,33 +16,18 @@ from numpy.typing import NDArray
 
 from warpkit.validation.programs import wording
 from warpkit.validation.programs.arithmetic import Resampling, candidates, rare_candidates
-from warpkit.validation.programs.pictures import Picture
+from warpkit.validation.programs.geometry import Geometry
+from warpkit.validation.programs.images import Named
+from warpkit.validation.programs.measuring import Counts, Drift, difference, drift, mean_drift
 from warpkit.validation.programs.report import Preprocessing
 from warpkit.validation.programs.twin import Twin
 from warpkit.validation.programs.values import CUT
 
 Array = NDArray[np.float64]
-
-KINDS = (
-    *("size", "crop", "pad", "shift", "channels", "layout", "values"),
-    *("antialias", "interpolation", "rounding", "arithmetic", "last bits"),
-)
-"""The largest differences first."""
-
-APART = 1e-3
-"""Levels: larger differences count; for floats the limit is 0.0015."""
+Pair = tuple[int, int]
 
 PHOTOGRAPH = ("nearest", "nearest_exact", "area")
 """Interpolations that have no antialias."""
-
-
-class Drift(NamedTuple):
-    """How far a model's outputs move: mean and largest difference, and how often the top class
-    changes."""
-
-    mean: float
-    largest: float
-    changed: float
 
 
 @dataclass(frozen=True)
@@ -56,6 +41,8 @@ class Finding:
     compared: int = 0
     largest: float | None = None
     """In levels; infinite if the shapes differ."""
+    mean: float | None = None
+    """The mean distance of all values, in levels."""
     outputs: Drift | None = None
 
     @property
@@ -77,28 +64,42 @@ def _measured(finding: Finding) -> str:
     return f" ({share:.3g} % of values, up to {finding.largest:.3g} levels)"
 
 
+class Scene(NamedTuple):
+    """A picture (H, W, 3), and the size (h, w) of both results if it is the same."""
+
+    named: Named
+    size: Pair | None
+
+
 Model = Callable[[torch.Tensor], Any] | None
 
 
 def attribute_findings(
-    first: Preprocessing, second: Preprocessing, pictures: Sequence[Picture], model: Model
+    first: Preprocessing, second: Preprocessing, scenes: Sequence[Scene], model: Model
 ) -> list[Finding]:
-    """Differences of attributes, the largest first; pictures: (H, W, 3) each."""
+    """Differences of attributes, the worst first: by the mean distance of values."""
     found = [*_geometry(first, second), *_resize(first, second), *_numbers(first, second)]
-    a, b = first.twin, second.twin
+    a, b = first.twin or first.resized, second.twin or second.resized
+    by_rule = first.twin is not None and second.twin is not None
     results = []
-    for kind, message, change in found:
-        if a is None or b is None:
-            results.append(Finding(kind, message))
-            continue
-        results.append(_measure(kind, message, a, change(a, b), pictures, model))
-    results = [_named(finding) for finding in results if finding.differing != 0 or _said(finding)]
-    return sorted(results, key=lambda f: (f.is_last_bits, KINDS.index(f.kind), -(f.largest or 0)))
+    for told in found:
+        counts = outputs = None
+        if a is not None and b is not None:
+            counts, outputs = _measure(a, told.change(a, b), scenes, model, by_rule=by_rule)
+        if counts is None:
+            results.append(Finding(told.kind, told.message))
+        elif told.reshapes:
+            all_ = counts.compared
+            results.append(Finding(told.kind, told.message, all_, all_, np.inf, np.inf, outputs))
+        elif counts.differing or told.always:
+            one = Finding(told.kind, told.message, *counts[:3], counts.mean, outputs)
+            results.append(_named(one))
+    return sorted(results, key=_order)
 
 
-def _said(finding: Finding) -> bool:
-    """Whether a finding counts even if no number differs: the order of axes and the type."""
-    return finding.kind in ("layout", "size", "pad")
+def _order(finding: Finding) -> tuple[bool, bool, float]:
+    """The worst first; last bits are last, after findings that could not be measured."""
+    return finding.is_last_bits, finding.mean is None, -(finding.mean or 0.0)
 
 
 def _named(finding: Finding) -> Finding:
@@ -112,77 +113,56 @@ def _named(finding: Finding) -> Finding:
 
 Change = Callable[[Twin, Twin], tuple[Twin, Twin]]
 """From both twins: the first one as it is measured, and with the second one's attribute."""
-Told = tuple[str, str, Change]
+
+
+class Told(NamedTuple):
+    """A finding that is not measured yet."""
+
+    kind: str
+    message: str
+    change: Change
+    always: bool = False
+    """It counts even if no number differs."""
+    reshapes: bool = False
+    """The results have other axes."""
 
 
 def _measure(
-    kind: str,
-    message: str,
-    first: Twin,
-    sides: tuple[Twin, Twin],
-    pictures: Sequence[Picture],
-    model: Model,
-) -> Finding:
-    """Count the values of the first twin that one change affects."""
-    differing, compared, largest = 0, 0, 0.0
-    drifts = []
-    for picture in pictures:
+    first: Twin, sides: tuple[Twin, Twin], scenes: Sequence[Scene], model: Model, *, by_rule: bool
+) -> tuple[Counts | None, Drift | None]:
+    """Count the values of the first twin that one change affects; None if nothing is counted.
+
+    by_rule: both rules of sizes are known. Otherwise each picture gets the size of its results."""
+    counts, drifts = Counts(), []
+    for scene in scenes:
+        if not by_rule and scene.size is None:
+            continue
+        known = sides
+        if not by_rule:
+            known = tuple(replace(t, geometry=Geometry("fixed", scene.size)) for t in sides)
         try:
-            one, other = (twin.levels(picture).numpy() for twin in sides)
-            counts = difference(_numbers_of(sides[0], one), _numbers_of(sides[1], other), first)
+            one, other = (_numbers_of(t, t.levels(scene.named.picture).numpy()) for t in known)
         except (ValueError, TypeError, RuntimeError):
-            return Finding(kind, message)
-        differing, compared = differing + counts[0], compared + counts[1]
-        largest = max(largest, counts[2])
+            return None, None
+        counts = counts.plus(difference(one, other, levels_of(first), floats=in_floats(first)))
         if model is not None:
-            tensors = (_numbers_of(twin, x) for twin, x in zip(sides, (one, other), strict=True))
-            drifts.append(drift(model, *tensors))
-    return Finding(kind, message, differing, compared, largest, mean_drift(drifts))
+            drifts.append(drift(model, one, other))
+    return (counts if counts.compared else None), mean_drift(drifts)
+
+
+def levels_of(twin: Twin) -> Array:
+    """The size of a level in the program's numbers, for each channel."""
+    return np.abs(np.asarray(twin.values.gain))
+
+
+def in_floats(twin: Twin) -> bool:
+    """Whether nothing is rounded after the resize."""
+    return twin.resampling is not None and not twin.resampling.rounded
 
 
 def _numbers_of(twin: Twin, levels: Array) -> Array:
     """The program's numbers for levels (C, h, w)."""
     return twin.values.as_numbers(torch.from_numpy(levels)).numpy()
-
-
-def difference(one: Array, other: Array, scale: Twin | None) -> tuple[int, int, float]:
-    """The number of differing values, of compared ones, and the largest difference; (C, h, w)
-    each."""
-    if one.shape != other.shape:
-        size = max(one.size, other.size)
-        return size, size, float("inf")
-    gain = np.ones(1) if scale is None else np.abs(np.asarray(scale.values.gain))
-    apart = np.abs(one - other) / gain[:, None, None]
-    floats = scale is not None and scale.resampling is not None and not scale.resampling.rounded
-    room = 1.5 * APART if floats else APART
-    return int((apart > room).sum()), apart.size, float(apart.max(initial=0))
-
-
-def drift(model: Callable[[torch.Tensor], Any], one: Array, other: Array) -> Drift | None:
-    """How far a model's outputs for two inputs (C, h, w) differ; None if it rejects one."""
-    outputs = []
-    for numbers in (one, other):
-        try:
-            with torch.no_grad():
-                made = model(torch.from_numpy(numbers.astype(np.float32))[None])
-        except (RuntimeError, ValueError):
-            return None
-        outputs.append(torch.as_tensor(made).double().flatten(1))
-    if outputs[0].shape != outputs[1].shape:
-        return None
-    apart = (outputs[0] - outputs[1]).abs()
-    changed = (outputs[0].argmax(1) != outputs[1].argmax(1)).double().mean()
-    return Drift(float(apart.mean()), float(apart.max()), float(changed))
-
-
-def mean_drift(drifts: Sequence[Drift | None]) -> Drift | None:
-    """The mean over several pictures; None if it is missing for one of them."""
-    known = [d for d in drifts if d is not None]
-    if not known or len(known) != len(drifts):
-        return None
-    mean = sum(d.mean for d in known) / len(known)
-    changed = sum(d.changed for d in known) / len(known)
-    return Drift(mean, max(d.largest for d in known), changed)
 
 
 def _geometry(first: Preprocessing, second: Preprocessing) -> list[Told]:
@@ -193,33 +173,34 @@ def _geometry(first: Preprocessing, second: Preprocessing) -> list[Told]:
     sized = ("before", "rule", "size", "limit", "multiple", "enlarge")
     if any(getattr(first, name) != getattr(second, name) for name in sized):
         text = f"A {wording.aspect(first)}; B {wording.aspect(second)}"
-        found.append(("size", text, _geometry_change(*sized, "rounding", "before_rounding")))
+        rounded = () if first.rule == second.rule else ("rounding", "before_rounding")
+        found.append(Told("size", text, _geometry_change(*sized, *rounded), always=True))
     elif _canvas(first) != _canvas(second):
-        text = f"A returns {wording.shape(first.canvas)}, B {wording.shape(second.canvas)}"
-        found.append(("size", text, _geometry_change("window", "stride")))
+        text = f"A {wording.returned(first)}, B {wording.returned(second)}"
+        found.append(Told("size", text, _geometry_change("window", "stride"), always=True))
     if first.crop != second.crop:
         text = f"A {wording.cropped(first)}; B {wording.cropped(second)}"
-        found.append(("crop", text, _geometry_change("window", "crop_rounding")))
+        found.append(Told("crop", text, _geometry_change("window", "crop_rounding")))
     if first.pad != second.pad:
         text = f"A {wording.padded(first)}; B {wording.padded(second)}"
-        found.append(("pad", text, _pad_change))
-    if first.twin and second.twin and not found:
-        found += _rounded_sides(first.twin, second.twin)
+        found.append(Told("pad", text, _pad_change, always=True))
+    if first.twin and second.twin and first.rule == second.rule:
+        found += _rounded(first, second, first.twin.geometry, second.twin.geometry)
     return found
 
 
-def _rounded_sides(first: Twin, second: Twin) -> list[Told]:
-    """Findings about rules that have the same description but round differently."""
-    a, b = first.geometry, second.geometry
+def _rounded(first: Preprocessing, second: Preprocessing, a: Geometry, b: Geometry) -> list[Told]:
+    """Findings about sides and places that are rounded otherwise, whatever else differs."""
     found: list[Told] = []
     sides = ("rounding", "limit_rounding", "multiple_rounding")
     if any(getattr(a, name) != getattr(b, name) for name in sides):
-        text = f"sides are rounded otherwise ({a.rounding} - {b.rounding})"
-        found.append(("size", text, _geometry_change(*sides)))
-    places = ("crop_rounding", "before_rounding", "place")
+        found.append(Told("size", wording.rounded_apart(a, b), _geometry_change(*sides)))
+    places = ["crop_rounding"] if first.crop == second.crop else []
+    places += ["before_rounding"] if first.before == second.before else []
+    places += ["place"] if first.pad == second.pad else []
     if any(getattr(a, name) != getattr(b, name) for name in places):
         text = "the crop or the padding begins a pixel apart where the rest is odd"
-        found.append(("shift", text, _geometry_change(*places)))
+        found.append(Told("shift", text, _geometry_change(*places)))
     return found
 
 
@@ -245,28 +226,27 @@ def _resize(first: Preprocessing, second: Preprocessing) -> list[Told]:
         return []
     found: list[Told] = []
     if (first.aligned, first.scale) != (second.aligned, second.scale):
-        found.append(
-            ("shift", wording.shifted(first, second), _resampling_change("aligned", "scale"))
-        )
+        text = wording.shifted(first, second)
+        found.append(Told("shift", text, _resampling_change("aligned", "scale")))
     a, b = ((p.interpolation or "").removesuffix("_exact") for p in (first, second))
     if a != b:
         text = f"A is {first.interpolation}, B {second.interpolation}"
-        found.append(("interpolation", text, _resampling_change("interpolation")))
+        found.append(Told("interpolation", text, _resampling_change("interpolation")))
     means = not {first.interpolation, second.interpolation} & set(PHOTOGRAPH)
     if first.antialias != second.antialias and means:
         which = "A" if not first.antialias else "B"
         text = f"{which} samples without antialias"
-        found.append(("antialias", text, _resampling_change("antialias")))
+        found.append(Told("antialias", text, _resampling_change("antialias")))
     rounding = (first.rounded, first.clamped) != (second.rounded, second.clamped)
     if rounding:
         text = f"A {wording.rounds(first)}, B {wording.rounds(second)}"
-        found.append(("rounding", text, _resampling_change("rounded", "clamped")))
-    same = not any(kind in ("interpolation", "antialias", "shift") for kind, *_ in found)
+        found.append(Told("rounding", text, _resampling_change("rounded", "clamped")))
+    same = not any(told.kind in ("interpolation", "antialias", "shift") for told in found)
     names = ("arithmetic", "interpolation")
     same = same and None not in (first.arithmetic, second.arithmetic)  # findings say why
     if same and any(getattr(first, name) != getattr(second, name) for name in names):
         text = f"A computes by {wording.computes(first, a)}, B by {wording.computes(second, b)}"
-        found.append(("arithmetic", text, _resampling_change(*names, "antialias")))
+        found.append(Told("arithmetic", text, _resampling_change(*names, "antialias")))
     return found
 
 
@@ -310,14 +290,15 @@ def _numbers(first: Preprocessing, second: Preprocessing) -> list[Told]:
         words = {"kept": "RGB", "reversed": "BGR", "gray": "gray", "gray reversed": "gray of BGR"}
         a, b = (words[str(p.channels)] for p in (first, second))
         text = "channels reversed" if {a, b} == {"RGB", "BGR"} else f"A is {a}, B {b}"
-        found.append(("channels", f"{text} (A {a}, B {b})", _channel_change))
+        found.append(Told("channels", f"{text} (A {a}, B {b})", _channel_change))
     if not _close(first, second):
         text = f"A is {wording.scaled(first)}, B {wording.scaled(second)}"
-        found.append(("values", text, _value_change))
+        found.append(Told("values", text, _value_change))
     arranged = ("layout", "batched", "dtype")
     if any(getattr(first, name) != getattr(second, name) for name in arranged):
         text = f"A returns {wording.arranged(first)}, B {wording.arranged(second)}"
-        found.append(("layout", text, lambda a, b: (a, a)))
+        axes = (first.layout, first.batched) != (second.layout, second.batched)
+        found.append(Told("layout", text, lambda a, b: (a, a), always=True, reshapes=axes))
     return found
 
 

@@ -29,18 +29,23 @@ def render_cell(comparison: PipelineComparison) -> str:
 
 
 def _filled(template: str, comparison: PipelineComparison, count: int | None) -> str:
-    scenes = [scene for scene in map(_scene, comparison.shown[:count]) if scene is not None]
+    shown = zip(comparison.shown[:count], comparison.pictures, strict=False)
+    scenes = [scene for scene in (_scene(*one) for one in shown) if scene is not None]
     return pages.render(
         f"programs/{template}", comparison=comparison, scenes=scenes, infinite=float("inf")
     )
 
 
-def _scene(shown: Shown) -> dict[str, Any] | None:
+def _scene(shown: Shown, name: str) -> dict[str, Any] | None:
     """The pictures of one image, as data URLs."""
     if shown.first is None or shown.second is None:
         return None
     first, second = _colour(shown.first), _colour(shown.second)
-    scene: dict[str, Any] = {"first": pages.png_address(first), "second": pages.png_address(second)}
+    scene: dict[str, Any] = {
+        "name": name,
+        "first": pages.png_address(first),
+        "second": pages.png_address(second),
+    }
     scene["sizes"] = [f"{x.shape[0]} x {x.shape[1]}" for x in (first, second)]
     scene["apart"] = None
     if first.shape != second.shape:

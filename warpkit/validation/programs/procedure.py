@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -125,7 +126,11 @@ class _Steps:
             raise NotKnownError("A ramp does not show which part of a picture it returns.")
         side = _square_side(base)
         looks = [base, *self._looks(measured, side)]
-        known, aside = _agreeing(looks)
+        try:
+            known, aside = _agreeing(looks)
+        except NotKnownError:
+            self._say_filter(measured, looks[1:])
+            raise
         for aspect, met in LONG:
             if _longest(known) < met:
                 break
@@ -146,7 +151,7 @@ class _Steps:
 
     def _search(self, search: Search, looks: Sequence[Look], side: int) -> None:
         square = [seen for seen in looks if seen.height == seen.width]
-        search.first(square[0].height if square else side)
+        search.first(*(2 * (square[0].height if square else side,)))
         near = _near(search.geometries[0], square[0] if square else looks[0])
         search.refine(near)
         pair = self._best(search)
@@ -232,6 +237,26 @@ class _Steps:
         ]
         return [taken for taken in seen if taken is not None]
 
+    def _say_filter(self, measured: Measured, looks: Sequence[Look]) -> None:
+        """If no rule of sizes is known: the filter, where a whole picture fills the result."""
+        filled = [seen for seen in looks if not seen.padded and _is_whole(seen)]
+        if len(filled) < 2:
+            return
+        padding = (0.0,) * len(measured.variants[0].gain)
+        first, *others = sorted(filled, key=lambda seen: seen.height != seen.width)
+        geometry = Geometry("fixed", first.window)
+        search = Search(self.program, measured, [geometry], padding)
+        with suppress(NotKnownError, RefusedError):
+            search.first(first.height, first.width)
+            for seen in others:
+                search.all_geometries = search.geometries = [Geometry("fixed", seen.window)]
+                if not search.settle(seen.height, seen.width):
+                    return
+            pair = self._best(search)
+            self.found.resized = search.twin(geometry, pair)
+            say_resampling(self.found, pair[0])
+            self.found.arithmetic = None  # too little was compared to claim it
+
     def _say_geometry_if_sure(self, search: Search, looks: Sequence[Look]) -> None:
         """If no resize fits: the rule and the size, provided that the looks leave only one."""
         rules = {replace(g, **_ROUNDINGS) for g in search.all_geometries}
@@ -271,6 +296,14 @@ def _agreeing(looks: Sequence[Look]) -> tuple[list[Geometry], list[Look]]:
         f"{seen.height} x {seen.width} -> {seen.window[0]} x {seen.window[1]}" for seen in looks[:4]
     ]
     raise NotKnownError(f"No rule of sizes that is known gives these: {', '.join(sides)}.")
+
+
+def _is_whole(seen: Look) -> bool:
+    """Whether a look shows the whole picture, neither cropped nor kept as it is."""
+    if seen.along_y is None or seen.along_x is None or seen.window == (seen.height, seen.width):
+        return False
+    sides = zip(seen.sides, seen.window, strict=True)
+    return all(abs(side - length) < max(1.5, 0.02 * length) for side, length in sides)
 
 
 def _rectangles(known: Sequence[Geometry]) -> list[tuple[int, int]]:

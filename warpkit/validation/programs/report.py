@@ -68,6 +68,8 @@ class Preprocessing:
     groups: list[list[int]] | None = None
     left_out: list[str] = field(default_factory=list)
     twin: Twin | None = field(default=None, compare=False)
+    resized: Twin | None = field(default=None, compare=False)
+    """The resize and the values, if no rule of sizes is known; its geometry means nothing."""
 
     @property
     def known(self) -> bool:
@@ -81,7 +83,7 @@ class Preprocessing:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain numbers, words and lists, for JSON; without the pipeline."""
-        left_out = ("pipeline", "twin", "candidates")
+        left_out = ("pipeline", "twin", "resized", "candidates")
         written = {
             item.name: getattr(self, item.name)
             for item in fields(self)
@@ -165,7 +167,9 @@ def _resized(found: Preprocessing) -> str:
     libraries |= {"torch": "torch's (floats)", "exact": "the exact"}
     library = libraries.get(found.arithmetic or "", f"{found.arithmetic}'s")
     text = f"The resize is {library} {found.interpolation}"
-    if found.arithmetic is None:
+    if found.rule is None and found.resized is not None:
+        text = f"The resize is {found.interpolation} on the pictures that were compared"
+    elif found.arithmetic is None:
         whose = "a library that these pairs do not tell" if found.candidates else NO_LIBRARY
         text = f"The resize is {found.interpolation} by {whose}"
     if found.antialias is not None:

@@ -140,18 +140,22 @@ class Search:
             values.gain, (-1, 1, 1)
         )
 
-    def first(self, side: int) -> None:
-        """Try all resizes on a square picture, for which no other side is rounded.
+    def first(self, height: int, width: int) -> None:
+        """Try all resizes on one picture: a square if possible, for which no side is rounded.
 
         Raises NotKnownError if none fits."""
-        picture = pictures.noise(side, side, 11)
+        picture = pictures.noise(height, width, 11)
         levels = self.levels(picture)
         placements: dict[Placement, Geometry] = {}
         for geometry in self.geometries:
-            placements.setdefault(geometry.placed(side, side), geometry)
-        keep = all(placed.size == (side, side) and not placed.cut for placed in placements)
+            placements.setdefault(geometry.placed(height, width), geometry)
+        keep = all(placed.size == (height, width) and not placed.cut for placed in placements)
         pools = [[None]] if keep else self._pools(levels)
-        ranked = list(placements) if len(placements) == 1 else self._ranked(side, list(placements))
+        ranked = (
+            list(placements)
+            if len(placements) == 1
+            else self._ranked(height, width, list(placements))
+        )
         found: list[tuple[Difference, Placement, Pair]] = []
         for pool in pools:
             for placement in ranked:
@@ -167,9 +171,9 @@ class Search:
             self.nearest = Nearest(pair[0], difference)
             raise NotKnownError(_said_nearest(pair[0], difference))
         placement = fits[0][1]
-        self.geometries = [g for g in self.geometries if g.placed(side, side) == placement]
+        self.geometries = [g for g in self.geometries if g.placed(height, width) == placement]
         self.pairs = [pair for _, placed, pair in fits if placed == placement]
-        self.shapes.append((side, side))
+        self.shapes.append((height, width))
         self.compared += levels.size
 
     def _has_rare_neighbour(self, how: Resampling | None) -> bool:
@@ -186,7 +190,9 @@ class Search:
         """The usual resizes, then the rare ones, if they fit the program's rounding."""
         whole = None
         if self.tolerance < 0.2 and not self.measured.variants[0].is_gray:
-            whole = bool(np.abs(levels - np.round(levels)).max() < max(self.tolerance, 2e-3))
+            known = levels[np.isfinite(levels)]
+            off = np.abs(known - np.round(known)).max(initial=0.0)
+            whole = bool(off < max(self.tolerance, 2e-3))
         return [
             [how for how in pool if whole in (None, how.rounded is not False) or how.moves]
             for pool in (candidates(), rare_candidates())
@@ -223,9 +229,9 @@ class Search:
         channel = 2 if values.channels == "reversed" else 0
         return picture[..., channel : channel + 1].copy(), levels[:1]
 
-    def _ranked(self, side: int, placements: list[Placement]) -> list[Placement]:
+    def _ranked(self, height: int, width: int, placements: list[Placement]) -> list[Placement]:
         """The nearest placements on a smooth picture, for the usual filters."""
-        picture = pictures.smooth(side, side, 5)
+        picture = pictures.smooth(height, width, 5)
         levels = self.levels(picture)
         values = self.measured.variants[0]
         one = self._one_channel(picture, levels)

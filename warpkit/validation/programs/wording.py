@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from warpkit.validation.programs.geometry import OF_WHOLE, SIDES, Geometry
+from warpkit.validation.programs.pictures import probes
 from warpkit.validation.programs.report import Preprocessing
 
 
@@ -29,6 +31,58 @@ def aspect(found: Preprocessing) -> str:
     words += f", the longer one {found.limit} at most" if found.limit else ""
     words += f", to multiples of {found.multiple}" if found.multiple else ""
     return words + (", and never enlarges" if found.enlarge is False else "")
+
+
+def returned(found: Preprocessing) -> str:
+    """What shape a program returns."""
+    if isinstance(found.canvas, int):
+        return f"returns sides that are multiples of {found.canvas}"
+    return f"returns {'what it resized' if found.canvas is None else shape(found.canvas)}"
+
+
+def rounded_apart(first: Geometry, second: Geometry) -> str:
+    """How two rules round sides, with a picture on which they differ."""
+    text = f"A rounds sides {rounding(first)}, B {rounding(second)}"
+    for height, width in probes(first.placed(480, 640).size[0]):
+        one, other = (geometry.placed(height, width).size for geometry in (first, second))
+        if one != other:
+            return f"{text}: {height} x {width} becomes {shape(one)} in A, {shape(other)} in B"
+    return text
+
+
+NEAR = {
+    "floor": "down",
+    "even": "to the nearest",
+    "ceil": "up",
+    "half_up": "to the nearest, halves up",
+}
+
+
+def rounding(geometry: Geometry) -> str:
+    """How a rule rounds sides, in words."""
+    how, near = SIDES[geometry.rounding]
+    text = NEAR[near]
+    if geometry.multiple is not None:
+        to = NEAR[geometry.multiple_rounding.removesuffix(OF_WHOLE)]
+        text = f"{to} multiple of {geometry.multiple}" if " " in to else f"{to} to multiples"
+        if geometry.multiple_rounding.endswith(OF_WHOLE):
+            text += f", after rounding {NEAR[near]}"
+    elif how in FORMULAS:
+        text += f" ({FORMULAS[how]})"
+    if geometry.limit is not None and geometry.limit_rounding != "torchvision":
+        text += f", at the limit as {LIMITED[geometry.limit_rounding]}"
+    return text
+
+
+FORMULAS = {
+    "quotient": "size * side / other side",
+    "both": "side * factor, both",
+    "other": "side * factor",
+    "aspect": "size * aspect",
+    "single": "side / ratio in float32, both",
+    "ratio": "side / ratio, both",
+}
+LIMITED = {"detr": "DETR", "factor": "mmcv and detectron2"}
 
 
 def shape(size: Any) -> str:
