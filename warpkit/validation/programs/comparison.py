@@ -122,10 +122,10 @@ class PipelineComparison:
         finite = None if np.isinf(self.largest) else self.largest
         findings = []
         for finding in self.findings:
-            one = asdict(finding) | {"outputs": finding.outputs and finding.outputs._asdict()}
+            one: dict[str, Any] = asdict(finding)
+            one["outputs"] = finding.outputs and finding.outputs._asdict()
             for name in ("largest", "mean"):
-                if one[name] is not None and np.isinf(one[name]):
-                    one[name] = None
+                one[name] = None if one[name] == np.inf else one[name]
             findings.append(one)
         return {
             "names": list(self.names),

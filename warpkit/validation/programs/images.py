@@ -33,9 +33,9 @@ def as_pictures(name: str, images: Any) -> list[Named]:
         kinds = (made.smooth, made.noise, made.smooth)
         found = [kind(*shape, k + 1) for k, (kind, shape) in enumerate(zip(kinds, shapes))]  # noqa: B905
         return [_named(picture, "built-in") for picture in found]
-    single = isinstance(images, (np.ndarray, torch.Tensor)) and images.ndim == 3
-    single = single or isinstance(images, (str, PathLike)) or not hasattr(images, "__len__")
-    given = [images] if single else list(images)
+    single: bool = isinstance(images, (np.ndarray, torch.Tensor)) and images.ndim == 3
+    single |= isinstance(images, (str, PathLike)) or not hasattr(images, "__len__")
+    given: list[Any] = [images] if single else [*images]
     if not given:
         checks.fail(name, "images", "at least one image", "none")
     found = []
