@@ -8,8 +8,9 @@ image 0 first. Labels follow with ``labels.repeat_interleave(len(views) // len(l
 and `patch` are the other attacks, and `descent` is their loop; `distribution`, `photometric` and
 `draws` draw the random numbers of each step, from which `views` or, for patches, `scene` and
 `surface` make images. `pipeline` is the attacked program, made of `steps`, one of which is
-`jpeg_files`. `batches` provides scenes, `ball` and `penalties` limit the result, and `cuts` finds
-the call that detached a gradient.
+`jpeg_files`; `pictures` go from one to the next, and `trials` find out what a step takes. `batches`
+provides scenes, `ball` and `penalties` limit the result, and `cuts` finds the call that detached a
+gradient.
 """
 
 from warpkit.attacks.distribution import AffineDistribution as AffineDistribution

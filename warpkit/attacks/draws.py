@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -47,7 +48,7 @@ class Capture:
 
     name: str
     photometric: Photometric | None
-    pipeline: Callable[[Tensor], Tensor] | None
+    pipeline: Callable[[Tensor], Any] | None
     quantize: bool
 
     def draw(self, n: int, count: int, generator: torch.Generator | None) -> Tensor | None:

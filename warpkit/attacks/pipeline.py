@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -10,19 +10,20 @@ import torch
 from torch import Tensor
 
 from warpkit.attacks.jpeg_files import check_quality, encode_and_decode, stand_in
+from warpkit.attacks.pictures import Pictures, check_pictures, photographed
 from warpkit.attacks.processors.program import processor_steps
 from warpkit.attacks.steps import (
-    Pictures,
     Rounding,
     Step,
     check_gradient,
     check_made,
-    check_pictures,
-    photographed,
+    stops_recomputation,
+    values_of,
 )
 from warpkit.core import checks
-from warpkit.gradients.surrogates import warn_beyond_unit
 from warpkit.types import Library, Subsampling
+
+A_STEP = "a function of images"
 
 
 class Pipeline:
@@ -30,8 +31,11 @@ class Pipeline:
 
     steps: callables on images (N, C, H, W), such as ``partial(warpkit.resize, size=(224, 224),
     arithmetic="pillow")``, a warp, a function of torchvision's, or `jpeg`, `normalize`,
-    `reverse_channels`, `to_uint8`. Called with images (N, C, H, W), floats in [0, 1] or uint8, it
-    returns the last step's result: floats, with 8 bits divided by 255.
+    `reverse_channels`, `to_uint8`, or another Pipeline. A step may return a tuple of images, which
+    the next one takes as arguments. The last step may be a dict of steps: several ends, such as the
+    sizes of a pyramid, for which the steps before run once. Called with images (N, C, H, W), floats
+    in [0, 1] or uint8, it returns the last step's result, floats, with 8 bits divided by 255: a
+    tensor, a tuple, or a dict with the keys of the ends.
 
     The value is the real program's, bit for bit: the images are rounded to 8 bits, and every step
     that takes 8 bits receives them from the previous step. The first step that takes only floats
@@ -40,26 +44,41 @@ class Pipeline:
 
     The first call determines what each step takes, on a pattern of the images' shape. A step takes
     8 bits if it returns uint8 for uint8, or the same floats as for floats (it checks the type, as
-    torchvision's presets do), or only converts them to floats (``x.float()``, ``x / 255``). If it
-    raises or returns other floats, as ``(x - mean) / std`` does, it takes only floats. `on_uint8`
-    and `on_floats` state it explicitly.
+    torchvision's presets do), or only converts them to floats (``x.float()``, ``x / 255``), or
+    expects the numbers of 8 bits (``x / 127.5 - 1``: its gradient is that on floats in [0, 255]).
+    If it raises or returns other floats, as ``(x - mean) / std`` does, it takes only floats.
+    `on_uint8` and `on_floats` state it explicitly.
 
     Raises ValueError or TypeError, with the step, if it returns no tensor, another number of
     images, or a result without a gradient. A step's own exceptions are raised again with the step's
     name: TypeError and ValueError unchanged, others as RuntimeError. UserWarning: a step returns
     very different images for 8 bits and for floats (``x ** 3``), or nearly constant values for
-    floats (it divides by 255 itself).
+    floats, and others for 8 bits than for the same numbers as floats.
 
     >>> halve = Pipeline(lambda x: x // 2 if x.dtype == torch.uint8 else x / 2)
     >>> image = torch.tensor([[[[0.1, 0.5]]]], requires_grad=True)
     >>> (halve(image) * 255).round(), torch.autograd.grad(halve(image).sum(), image)[0]
     (tensor([[[[13., 64.]]]], grad_fn=<RoundBackward0>), tensor([[[[0.5000, 0.5000]]]]))
+    >>> ends = Pipeline(halve, {"as it is": lambda x: x, "mirrored": lambda x: x.flip(-1)})
+    >>> {name: (found * 255).round().tolist() for name, found in ends(image.detach()).items()}
+    {'as it is': [[[[13.0, 64.0]]]], 'mirrored': [[[[64.0, 13.0]]]]}
     """
 
-    def __init__(self, *steps: Callable[[Tensor], Tensor]) -> None:
+    def __init__(self, *steps: Callable[..., Any] | Mapping[Any, Any]) -> None:
         for k, step in enumerate(steps):
-            _function("Pipeline", f"steps[{k}]", step)
-        self.steps = tuple(map(as_step, steps))
+            if not isinstance(step, Mapping):
+                _function("Pipeline", f"steps[{k}]", step)
+            split = isinstance(step, Mapping) or (isinstance(step, Pipeline) and step.ends)
+            if split and k < len(steps) - 1:
+                wanted = f"{A_STEP}: only the last step may have several ends"
+                checks.fail("Pipeline", f"steps[{k}]", wanted, f"{step!r:.60}", TypeError)
+        self.steps = tuple(as_step(f"steps[{k}]", step) for k, step in enumerate(steps))
+
+    @property
+    def ends(self) -> tuple[Any, ...]:
+        """The keys of its result, if that is a dict; otherwise ()."""
+        last = self.steps[-1] if self.steps else None
+        return last.ends if isinstance(last, Pipeline | Ends) else ()
 
     @classmethod
     def from_processor(cls, source: Any, *, library: Library | None = None) -> Pipeline:
@@ -90,43 +109,70 @@ class Pipeline:
     def __repr__(self) -> str:
         return f"Pipeline({', '.join(map(repr, self.steps))})"
 
-    def __call__(self, images: Tensor) -> Tensor:
+    def __call__(self, images: Tensor) -> Any:
         """The program's result for images (N, C, H, W)."""
         if check_pictures("Pipeline", images).ndim != 4:
             wanted = "of shape (N, C, H, W)"
             checks.fail("Pipeline", "images", wanted, checks.shape_of(images))
         checks.check_held("Pipeline", "images", images)
-        if images.is_floating_point():
-            warn_beyond_unit("Pipeline", images)
-        pictures = photographed("Pipeline", images)
+        return _values(self.run("Pipeline", photographed("Pipeline", images, warns=True)))
+
+    def run(self, place: str, given: Pictures) -> Made:
+        """The pictures after the last step; `place` is the pipeline's name in errors."""
+        made: Made = given
         for number, step in enumerate(self.steps, 1):
-            pictures = _run(step, f"Pipeline: step {number} ({step})", pictures)
-        return pictures.values
+            assert not isinstance(made, dict)
+            at = f"{place}: step {number}"
+            if isinstance(step, Ends):
+                made = {key: _run(end, f"{at}, end {key!r}", made) for key, end in step.items()}
+            else:
+                made = _run(step, at, made)
+        return made
 
 
-def _run(step: Step, place: str, given: Pictures) -> Pictures:
+class Ends(dict[Any, "Step | Pipeline"]):
+    """The last step of a pipeline with several results."""
+
+    @property
+    def ends(self) -> tuple[Any, ...]:
+        return tuple(self)
+
+
+Made = Pictures | dict[Any, "Made"]
+"""What a pipeline makes: pictures, or those of each end."""
+
+
+def _values(made: Made) -> Any:
+    """What a pipeline returns: floats with the gradient, for each end."""
+    if isinstance(made, dict):
+        return {key: _values(end) for key, end in made.items()}
+    return values_of(made)
+
+
+def _run(step: Step | Pipeline, place: str, given: Pictures) -> Made:
     """The step's result; its exceptions get its name, except out-of-memory errors."""
+    if isinstance(step, Pipeline):
+        return step.run(place, given)
+    place = f"{place} ({step})"
     try:
         return step.run(place, given)
     except (Warning, torch.OutOfMemoryError):
         raise
     except Exception as error:
-        if str(error).startswith(place):
+        if str(error).startswith(place) or stops_recomputation(error):
             raise
         kinds = (kind for kind in (TypeError, ValueError) if isinstance(error, kind))
         kind = next(kinds, RuntimeError)
         raise kind(f"{place} raises {type(error).__name__}: {error}") from error
 
 
-def on_uint8(
-    step: Callable[[Tensor], Tensor], surrogate: Callable[[Tensor], Tensor] | None = None
-) -> Step:
+def on_uint8(step: Callable[..., Any], surrogate: Callable[..., Any] | None = None) -> Step:
     """A step of a `Pipeline` that takes uint8, with a surrogate for the gradient.
 
     step: a function of uint8 images (N, C, H, W) that returns uint8, or the program's floats: it
     may leave torch, and needs no gradient. surrogate: a function of floats in [0, 1] that returns
     the same shape and the same values (floats in [0, 1] for uint8); None is the step itself, on
-    floats.
+    floats in [0, 1], or in [0, 255] if it then makes the same of floats as of 8 bits.
 
     >>> posterize = on_uint8(lambda x: x // 64 * 64, lambda x: x)
     >>> posterize(torch.tensor([[[[0.3, 1.0]]]])) * 255
@@ -139,7 +185,7 @@ def on_uint8(
     )
 
 
-def on_floats(step: Callable[[Tensor], Tensor]) -> Step:
+def on_floats(step: Callable[..., Any]) -> Step:
     """A step of a `Pipeline` that takes floats, 8 bits divided by 255.
 
     step: a differentiable function of floats (N, C, H, W). A `Pipeline` determines what most steps
@@ -226,29 +272,36 @@ def to_uint8(images: Tensor) -> Tensor:
     return photographed("to_uint8", images).values
 
 
-def check_pipeline(name: str, pipeline: Any) -> Callable[[Tensor], Tensor] | None:
+def check_pipeline(name: str, pipeline: Any) -> Callable[[Tensor], Any] | None:
     """`pipeline` must be None, a `Pipeline`, or another function of images."""
     wanted = "None, a Pipeline, or a function of images (N, C, h, w)"
     return None if pipeline is None else _function(name, "pipeline", pipeline, wanted)
 
 
-def through(name: str, pipeline: Callable[[Tensor], Tensor], views: Tensor) -> Tensor:
+def through(name: str, pipeline: Callable[[Tensor], Any], views: Tensor) -> Any:
     """The result of a pipeline for views (N, C, H, W), checked."""
     made = pipeline(views)
     if not isinstance(pipeline, Pipeline):
-        check_made(f"{name}: `pipeline`", made, views)
-        check_gradient(f"{name}: `pipeline`", made, views)
+        parts = check_made(f"{name}: `pipeline`", made, [views])
+        check_gradient(f"{name}: `pipeline`", parts, [views])
     return made
 
 
-def as_step(function: Callable[[Tensor], Tensor]) -> Step:
-    """A function of images as a step."""
-    if function is to_uint8:
+def as_step(argument: str, step: Any) -> Step | Pipeline | Any:
+    """A function of images as a step; a dict of them as `Ends`."""
+    if isinstance(step, Mapping):
+        if not step:
+            wanted = "a dict of steps, with at least one end"
+            checks.fail("Pipeline", argument, wanted, "an empty one")
+        for key, end in step.items():
+            _function("Pipeline", f"{argument}[{key!r}]", end)
+        return Ends({key: as_step(argument, end) for key, end in step.items()})
+    if step is to_uint8:
         return Rounding()
-    return function if isinstance(function, Step) else Step(function)
+    return step if isinstance(step, Step | Pipeline) else Step(step)
 
 
-def _function(name: str, argument: str, value: Any, wanted: str = "a function of images") -> Any:
+def _function(name: str, argument: str, value: Any, wanted: str = A_STEP) -> Any:
     """`value` must be a function or another callable object, not the class of one."""
     if not callable(value) or isinstance(value, type):
         got = checks.kind_of(value) if isinstance(value, type) else repr(value)

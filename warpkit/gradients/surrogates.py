@@ -112,16 +112,26 @@ def through_uint8(function: Callable[[Tensor], Tensor], image: Tensor) -> Tensor
 
 
 def warn_beyond_unit(name: str, image: Tensor) -> None:
-    """Warn that an image is outside [0, 1] by more than a perturbation.
+    """Warn that an image is outside [0, 1] by more than a perturbation."""
+    warn_of_bounds(name, bounds_of(image))
 
-    Reads the values once, if they can be read without synchronisation.
+
+def warn_of_bounds(name: str, bounds: tuple[float, float] | None) -> None:
+    """Warn that an image with these least and greatest numbers is not one in [0, 1]."""
+    if bounds is not None and (bounds[0] < -1 or bounds[1] > 2):
+        text = f"{name}: the image has values from {bounds[0]:g} to {bounds[1]:g}, but it should "
+        warn(text + "be in [0, 1]: values outside become 0 or 1 (divide an 8-bit image by 255)")
+
+
+def bounds_of(image: Tensor) -> tuple[float, float] | None:
+    """The least and greatest number (NaN if there is one), read once.
+
+    None if there are none, or they cannot be read without synchronisation.
     """
     if image.device.type != "cpu" or image.numel() == 0 or not tracing.is_eager(image):
-        return
+        return None
     low, high = (bound.item() for bound in image.detach().aminmax())
-    if low < -1 or high > 2:
-        text = f"{name}: the image has values from {low:g} to {high:g}, but it should be in "
-        warn(text + "[0, 1]: values outside become 0 or 1 (divide an 8-bit image by 255)")
+    return low, high
 
 
 def check_floating(name: str, argument: str, tensor: object) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from warpkit.attacks.pictures import Picture, Pictures, carry, each, unit
 from warpkit.attacks.processors import other_libraries
 from warpkit.attacks.processors.configuration import NAME, complete, kind_of
 from warpkit.attacks.processors.kinds import KINDS, STANDARD
@@ -16,9 +17,8 @@ from warpkit.attacks.processors.operations import Operation, levels
 from warpkit.attacks.processors.sampling import filter_name
 from warpkit.attacks.processors.sizes import Options
 from warpkit.attacks.processors.sources import read
-from warpkit.attacks.steps import Pictures, Step, name_of, unit
+from warpkit.attacks.steps import Step, name_of
 from warpkit.core import checks, tracing
-from warpkit.engine.sampling.reference import with_gradient_of
 
 LIBRARIES = ("pillow", "torchvision")
 
@@ -33,15 +33,19 @@ class ProcessorStep(Step):
 
     def run(self, place: str, given: Pictures) -> Pictures:
         """As in `Step`."""
-        if given.levels is None:
-            return Pictures(None, self._of_floats_alone(given.values))
+        (picture,) = each(given)
+        if picture.levels is None:
+            return Picture(None, self._of_floats_alone(picture.values))
         with torch.no_grad():
-            made = self.function(given.levels)
-        value, rounded = unit(made, given.values.dtype), made.dtype == torch.uint8
+            made = self.function(picture.levels)
+        surrogate = None
         if tracing.can_differentiate():
-            surrogate = self._of_floats_alone(given.values * 255)
-            value = with_gradient_of(value, surrogate / 255 if rounded else surrogate)
-        return Pictures(made if rounded else None, value)
+            surrogate = self._of_floats_alone(picture.values * 255)
+        if made.dtype == torch.uint8:
+            surrogate = None if surrogate is None else surrogate / 255
+            return Picture(made, dtype=picture.dtype, surrogate=surrogate)
+        value = unit(made, picture.dtype)
+        return Picture(None, value if surrogate is None else carry(value, surrogate))
 
     def _of_floats_alone(self, values: Tensor) -> Tensor:
         """The operation on floats (N, C, H, W), in float32 if it supports no other type."""
