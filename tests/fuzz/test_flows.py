@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import warpkit as wk
 from tests.fuzz.test_images import bools, check_warp, names, warp_options
 from tests.support import hostile_arguments as wild
-from tests.support.fuzzing import Case, check_result, fuzz, gradients, leaves, run, tame
+from tests.support.fuzzing import Case, check_result, fuzz, tame, twice
 from warpkit import flow
 
 sides = st.integers(1, 6)
@@ -165,24 +165,20 @@ ALIGN = Case(
 
 def check_field(name: str, case: Case, values: dict[str, Any]) -> None:
     """As `check_result`; also, finite arguments that are not huge get no NaN gradient."""
-    check_result(name, case, values)
-    if not all(map(tame, (v for v in values.values() if v is not None))):
+    made = check_result(name, case, values)
+    if made is None or not all(map(tame, (v for v in values.values() if v is not None))):
         return
-    mine = leaves(values)
-    result = run(name, case, mine)
-    result = result[0] if isinstance(result, tuple) else result
+    result = made.result[0] if isinstance(made.result, tuple) else made.result
     if isinstance(result, torch.Tensor) and result.detach().isfinite().all():
-        for key, grad in gradients(result, mine).items():
+        for key, grad in made.gradients.items():
             assert not grad.isnan().any(), key
 
 
 def check_alignment(name: str, case: Case, values: dict[str, Any]) -> None:
     """The result is finite for any images."""
-    mine = leaves(values)
-    result = run(name, case, mine)
-    if result is not None and result.device.type != "meta":
-        assert result.isfinite().all()
-        gradients(result, mine)
+    made = twice(name, case, values)
+    if made is not None and made.result.device.type != "meta":
+        assert made.result.isfinite().all()
 
 
 @pytest.mark.parametrize("name", WARPS)

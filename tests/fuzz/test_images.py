@@ -15,7 +15,16 @@ from hypothesis import strategies as st
 import warpkit as wk
 import warpkit.opencv as wcv
 from tests.support import hostile_arguments as wild
-from tests.support.fuzzing import Case, assert_near, fuzz, gradients, leaves, run, size_of
+from tests.support.fuzzing import (
+    Case,
+    assert_near,
+    fuzz,
+    gradients,
+    leaves,
+    run,
+    size_of,
+    twice,
+)
 from tests.support.naive_objects import paste_loop
 from warpkit.engine.sampling.rules import ARITHMETICS, BORDERS, INTERPOLATIONS
 
@@ -166,11 +175,10 @@ DROP_IN = {
 
 def check_warp(name: str, case: Case, values: dict[str, Any]) -> None:
     """Compare the results and gradients of all backends."""
-    mine = leaves(values)
-    result = run(name, case, mine)
-    if result is None:
+    made = twice(name, case, values)
+    if made is None:
         return
-    grads = gradients(result, mine)
+    result, grads = made
     if name == "sample_pixels" or values.get("backend", "auto") == "grid_sample":
         return
     others = leaves(values) | {"backend": "reference"}
@@ -184,11 +192,10 @@ def check_warp(name: str, case: Case, values: dict[str, Any]) -> None:
 
 def check_objects(name: str, case: Case, values: dict[str, Any]) -> None:
     """Compare crops and pasted patches with a warp of each one."""
-    mine = leaves(values)
-    result = run(name, case, mine)
-    if result is None:
+    made = twice(name, case, values)
+    if made is None:
         return
-    gradients(result, mine)
+    result = made.result
     if result.device.type == "cpu" and result.is_floating_point() and result.numel():
         truth = LOOPS.get(name, lambda **options: None)(**values)
         if truth is not None:

@@ -1,7 +1,8 @@
 """How the fuzz tests call a function: any arguments, most of them valid.
 
 A call is rejected in the common form of errors, or its result is right: finite and NaN where the
-reference's or the oracle's result is, and close to it.
+reference's or the oracle's result is, and close to it. Every call is made twice: the second one has
+the same bits and gradients, or the same error.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.support import hostile_arguments as wild
+from tests.support.argument_kinds import parts, same
 from tests.support.tolerances import TOLERANCE
 
 MORE = os.environ.get("FUZZ_EXAMPLES")
@@ -64,20 +66,6 @@ def output_shape(values: dict[str, Any]) -> tuple[int, ...]:
     return (image.shape[-3], *(values.get("size") or own))
 
 
-def run(name: str, case: Case, values: dict[str, Any]) -> Any:
-    """The function's result, or None if it raised an error in the common form."""
-    try:
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", r"[\w.]+: (no gradient reaches|the image has values)")
-            return case.function(**values)
-    except (ValueError, TypeError) as error:
-        refused = str(error)
-    says = (*case.says, f"{name.split('.')[-1]}: ")
-    assert refused.startswith(says), refused
-    assert refused
-    return None
-
-
 def leaves(value: Any) -> Any:
     """The same arguments, but with tensors that require a gradient as new leaves."""
     if isinstance(value, dict):
@@ -89,17 +77,67 @@ def leaves(value: Any) -> Any:
     return value
 
 
+def weights(result: torch.Tensor) -> torch.Tensor:
+    """Fixed weights from 0.5 to 1.5 for the sum of a result."""
+    line = torch.linspace(0.5, 1.5, result.numel(), device=result.device)
+    return line.reshape(result.shape).to(result.dtype)
+
+
 def gradients(result: Any, values: dict[str, Any]) -> dict[str, torch.Tensor]:
-    """The gradients of a fixed weighted sum of the result."""
+    """The gradients of a fixed weighted sum of the result's tensors."""
     several = {k: v for k, v in values.items() if isinstance(v, list)}
     own = values | {f"{k}[{i}]": v for k, items in several.items() for i, v in enumerate(items)}
     of = {k: v for k, v in own.items() if isinstance(v, torch.Tensor) and v.requires_grad}
-    if not of or not isinstance(result, torch.Tensor) or not result.requires_grad:
+    reached = [t for t in parts(result) if isinstance(t, torch.Tensor) and t.requires_grad]
+    if not of or not reached:
         return {}
-    weight = torch.linspace(0.5, 1.5, result.numel(), device=result.device)
-    total = (result * weight.reshape(result.shape).to(result.dtype)).sum()
+    total = sum((part * weights(part)).sum().double() for part in reached)
     grads = torch.autograd.grad(total, list(of.values()), allow_unused=True)
     return {key: grad for key, grad in zip(of, grads, strict=True) if grad is not None}
+
+
+def run(name: str, case: Case, values: dict[str, Any]) -> Any:
+    """The function's result, or its error, which is in the common form."""
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", r"[\w.]+: (no gradient reaches|the image has values)")
+            return case.function(**values)
+    except (ValueError, TypeError) as error:
+        refused = str(error)
+    says = (*case.says, f"{name.split('.')[-1]}: ")
+    assert refused.startswith(says), refused
+    assert refused
+    return Refused(refused)
+
+
+class Refused(str):
+    """The text of an error."""
+
+
+class Made(NamedTuple):
+    """A call that was made twice."""
+
+    result: Any
+    gradients: dict[str, torch.Tensor]
+
+
+def twice(name: str, case: Case, values: dict[str, Any]) -> Made | None:
+    """Make a call twice with equal arguments and random numbers; None if it is rejected."""
+    generators = [value for value in values.values() if isinstance(value, torch.Generator)]
+    states, drawn = [each.get_state() for each in generators], torch.get_rng_state()
+    made = []
+    for _ in range(2):
+        torch.set_rng_state(drawn)
+        for generator, state in zip(generators, states, strict=True):
+            generator.set_state(state)
+        mine = leaves(values)
+        if isinstance(mine.get("dst"), np.ndarray):  # it is written to
+            mine["dst"] = mine["dst"].copy()
+        result = run(name, case, mine)
+        made.append(Made(result, gradients(result, mine)))
+    first, second = made
+    assert same(first, second), f"the second call differs: {first}\n{second}"
+    return None if isinstance(first.result, Refused) else first
 
 
 def tolerance_of(tensor: torch.Tensor) -> float:
@@ -193,19 +231,18 @@ def assert_true(case: Case, result: Any, values: dict[str, Any]) -> None:
         assert apart <= tolerance * max(1.0, np.abs(truth).max()), f"{ours}\n{truth}"
 
 
-def check_result(name: str, case: Case, values: dict[str, Any]) -> None:
+def check_result(name: str, case: Case, values: dict[str, Any]) -> Made | None:
     """Check that a call is rejected, or right with gradients that can be computed."""
-    mine = leaves(values)
-    result = run(name, case, mine)
-    if result is not None:
-        gradients(result, mine)
-        assert_true(case, result, values)
+    made = twice(name, case, values)
+    if made is not None and made.result is not None:
+        assert_true(case, made.result, values)
+    return made
 
 
 def fuzz(
     name: str,
     case: Case,
-    check: Callable[[str, Case, dict[str, Any]], None] = check_result,
+    check: Callable[[str, Case, dict[str, Any]], Any] = check_result,
     least: int = 30,
 ) -> None:
     """Make many calls of one function; `least`, unless FUZZ_EXAMPLES asks for more."""
