@@ -6,6 +6,7 @@ import warnings
 
 from warpkit.alignment import Alignment as Alignment
 from warpkit.alignment import align as align
+from warpkit.core.public import listing as _listing
 from warpkit.flow.images import warp_flow as warp_flow
 from warpkit.geometry import affine_from_points as affine_from_points
 from warpkit.geometry import affine_matrix as affine_matrix
@@ -54,10 +55,12 @@ else:
         "attacks",
         "camera",
         "distributed",
+        "flow",
         "indexing",
         "nn",
         "opencv",
         "transforms",
+        "types",
         "validation",
     )
     _MOVED_TO_INDEXING = (
@@ -86,10 +89,6 @@ else:
             )
             return getattr(importlib.import_module("warpkit.indexing"), name)
         raise AttributeError(f"module 'warpkit' has no attribute {name!r}")
-
-    def __dir__():
-        """The public names only, for an editor's completion."""
-        return sorted([*__all__, *_MODULES, "flow", "types", "__version__"])
 
 
 __version__ = "0.3.0"
@@ -128,3 +127,5 @@ __all__ = [
     "warp_flow",
     "warp_perspective",
 ]
+if not typing.TYPE_CHECKING:
+    __dir__ = _listing(__all__, _MODULES, ["__version__"])

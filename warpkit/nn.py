@@ -14,6 +14,7 @@ from torch.nn.parameter import is_lazy
 
 from warpkit.core import checks, tracing
 from warpkit.core.caller_warnings import warn
+from warpkit.core.public import listing
 from warpkit.core.slips import without_looking
 from warpkit.engine.backends import named_backend
 from warpkit.engine.sampling.maps import inverse_of_theta, map_points, output_points, pixel_points
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 __all__ = ["SpatialTransformer", "Warp"]
+__dir__ = listing(__all__)
 
 NUMBERS = {"affine": 6, "similarity": 4, "perspective": 8, "thin_plate": 2}
 """The head's outputs for each transform; for a thin plate, for each point of its lattice."""

@@ -17,6 +17,14 @@ from typing import Literal, TypeAlias, TypedDict, TypeVar
 import numpy as np
 from torch import Tensor
 
+_IMPORTED = frozenset(globals())
+
+
+def __dir__() -> list[str]:
+    """The types alone, for an editor's completion."""
+    return sorted(name for name in globals() if not (name.startswith("_") or name in _IMPORTED))
+
+
 # Sequences are spelled out to the depth that a function takes: a recursive alias would accept any
 # text, since a str is a sequence of str
 Number: TypeAlias = float | Tensor | np.ndarray | np.generic

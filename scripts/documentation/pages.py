@@ -2,13 +2,16 @@
 
 A line `<!-- README: NAME -->` becomes that section of README.md, `<!-- README -->` the text before
 its first heading, and `<!-- benchmarks -->` the tables of data/benchmarks. The hooks add the
-pictures of data/, CHANGELOG.md and CONTRIBUTING.md to the site, and draw the plots of benchmarks.
+pictures of data/, CHANGELOG.md and CONTRIBUTING.md to the site, and draw the plots of benchmarks. A
+Python block of a built page that is no Python fails the build.
 """
 
 from __future__ import annotations
 
+import ast
 import re
 import sys
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +47,20 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     # not on the site: code, and files about the repository alone
     markdown = re.sub(r"\[([^\]]+)\]\((?:\.\./examples|warpkit)/[^)]+\)", r"\1", markdown)
     return re.sub(r"^```python\n(?=>>> )", "```pycon\n", markdown, flags=re.M)
+
+
+def on_page_content(html: str, page: Any, **_: Any) -> str:
+    """A built page, if its code is valid; signatures, on the pages of the API, are none."""
+    if not page.file.src_uri.startswith("api/"):
+        check_code(html, page.file.src_uri)
+    return html
+
+
+def check_code(html: str, name: str) -> None:
+    """Raise SyntaxError if a Python block of a page, as readers see it, is no Python."""
+    for block in re.findall(r'<div class="language-python[^>]*>.*?<code>(.*?)</code>', html, re.S):
+        code = unescape(re.sub(r"<[^>]+>", "", block))
+        ast.parse(code, f"the built {name}")
 
 
 def readme(section: str | None) -> str:

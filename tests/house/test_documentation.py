@@ -5,6 +5,7 @@ The strict build, which scripts/test runs, checks that links resolve.
 
 from __future__ import annotations
 
+import ast
 import re
 import sys
 from importlib.machinery import SourceFileLoader
@@ -123,6 +124,51 @@ def test_links_to_files_outside_the_site_become_text():
     pages = load("documentation/pages.py")
     text = "see [`calibrate.py`](../examples/calibrate.py) and [it](warpkit/README.md)"
     assert pages.on_page_markdown(text, None) == "see `calibrate.py` and it"
+
+
+def built(markdown: str) -> str:
+    """A page as the site shows it: the blocks that run, and the lines that are hidden."""
+    markdown_exec = pytest.importorskip("markdown_exec")
+    from markdown import Markdown
+
+    fence = {"name": "python", "class": "python", "format": markdown_exec.formatter}
+    fences = {"custom_fences": [{**fence, "validator": markdown_exec.validator}]}
+    made = Markdown(
+        extensions=["pymdownx.superfences", "pymdownx.highlight", "md_in_html"],
+        extension_configs={"pymdownx.superfences": fences, "pymdownx.highlight": HIGHLIGHT},
+    )
+    return made.convert(markdown)
+
+
+HIGHLIGHT = {"use_pygments": True, "pygments_lang_class": True}
+
+
+def test_a_block_that_is_no_python_on_the_site_fails_the_build():
+    """A formatter may spread a hidden line over several, of which only the last has the comment."""
+    page = """```python exec="1" source="above" html="1"
+seen = 1 < 2
+print(
+    {"seen": seen}
+)  # markdown-exec: hide
+```
+"""
+    pages = load("documentation/pages.py")
+    with pytest.raises(SyntaxError):
+        pages.check_code(built(page), "page")
+    whole = page.replace('print(\n    {"seen": seen}\n)', 'print({"seen": seen})')
+    html = built(whole)
+    assert "&lt;" in html
+    assert "markdown-exec" not in html
+    pages.check_code(html, "page")
+
+
+@pytest.mark.parametrize("page", sorted(PAGES))
+def test_what_the_site_shows_of_a_block_that_runs_is_python(page: str):
+    for code in re.findall(
+        r"^```python exec.*?\n(.*?)^```$", (DOCS / page).read_text(), re.M | re.S
+    ):
+        shown = [line for line in code.splitlines() if "markdown-exec: hide" not in line]
+        ast.parse("\n".join(shown), page)
 
 
 def test_docstrings_are_converted_to_markdown():

@@ -35,6 +35,7 @@ from warpkit.attacks.scaling import ScalingAttack as ScalingAttack
 from warpkit.attacks.scaling import scaling_attack as scaling_attack
 from warpkit.attacks.surface import Cylinder as Cylinder
 from warpkit.attacks.views import expectation as expectation
+from warpkit.core.public import listing
 
 __all__ = [
     "AffineDistribution",
@@ -60,3 +61,4 @@ __all__ = [
     "to_uint8",
     "total_variation",
 ]
+__dir__ = listing(__all__)

@@ -27,6 +27,7 @@ from warpkit.camera.points import distort_points as distort_points
 from warpkit.camera.points import undistort_points as undistort_points
 from warpkit.camera.spheres import from_sphere as from_sphere
 from warpkit.camera.spheres import to_sphere as to_sphere
+from warpkit.core.public import listing
 
 __all__ = [
     "distort",
@@ -41,3 +42,4 @@ __all__ = [
     "undistort_map",
     "undistort_points",
 ]
+__dir__ = listing(__all__)

@@ -35,8 +35,12 @@ from torch import Tensor
 from torch.distributed.tensor import DTensor, Replicate, Shard
 
 from warpkit.core import checks
+from warpkit.core.public import listing
 from warpkit.core.sharding import DimLabels, Shardable, register
 from warpkit.distributed.collectives import KeepInGraph, ShardToDTensor, Whole
+
+__all__: list[str] = []  # importing the package does it all
+__dir__ = listing(__all__)
 
 Dims = tuple[int, ...]
 """Dimensions of the mesh."""

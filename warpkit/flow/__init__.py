@@ -11,6 +11,7 @@ compares two, `colors` visualises one. `places` computes positions, `arguments` 
 `warpkit.remap` samples.
 """
 
+from warpkit.core.public import listing
 from warpkit.flow.colors import to_image as to_image
 from warpkit.flow.fields import compose as compose
 from warpkit.flow.fields import from_matrix as from_matrix
@@ -48,3 +49,4 @@ __all__ = [
     "to_points",
     "transform_points",
 ]
+__dir__ = listing(__all__)

@@ -32,6 +32,7 @@ from torch import Tensor
 
 from warpkit.core import checks, sharding
 from warpkit.core.integers import WHOLE_NUMBERS, plain_integer
+from warpkit.core.public import listing
 from warpkit.core.sharding import shardable
 from warpkit.engine.sampling import rules
 from warpkit.engine.sampling.reference import compute_dtype
@@ -48,6 +49,7 @@ __all__ = [
     "superposition_assign",
     "superposition_lookup",
 ]
+__dir__ = listing(__all__)
 
 BORDERS: tuple[Continuation, ...] = ("replicate", "reflect", "reflect_101", "wrap")
 """The borders that continue an array with its own rows."""

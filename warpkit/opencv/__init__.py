@@ -32,6 +32,7 @@ from __future__ import annotations
 import difflib
 from typing import Any
 
+from warpkit.core.public import listing
 from warpkit.engine.arithmetic.guarantees import installed_arithmetic as installed_arithmetic
 from warpkit.opencv import fisheye
 from warpkit.opencv.alignment import error, findTransformECC
@@ -213,6 +214,7 @@ __all__ = [
     "warpPerspective",
     "warpPolar",
 ]
+__dir__ = listing(__all__)
 
 
 def __getattr__(name: str) -> Any:

@@ -13,6 +13,7 @@ from warpkit.camera import guards, maps, models
 from warpkit.camera.models import Lens
 from warpkit.camera.points import directions
 from warpkit.core import checks, exports
+from warpkit.core.public import listing
 from warpkit.engine.arithmetic import opencv_lenses
 from warpkit.engine.arithmetic.opencv_lenses import FISHEYE_STEPS, NOWHERE, Criteria
 from warpkit.engine.sampling.maps import inverse_map, matrix_of, pixel_points
@@ -30,6 +31,16 @@ from warpkit.opencv.layout import as_given, has_tensor, is_followed
 from warpkit.opencv.outputs import check_output
 from warpkit.opencv.sizes import as_list, as_size, is_empty
 from warpkit.types import FaceArithmetic, Image, ImageLike, MatrixLike, NumbersLike, PointsLike
+
+__all__ = [
+    "distortPoints",
+    "estimateNewCameraMatrixForUndistortRectify",
+    "initUndistortRectifyMap",
+    "projectPoints",
+    "undistortImage",
+    "undistortPoints",
+]
+__dir__ = listing(__all__)
 
 NAMES = ("K", "D")
 IDENTITY = np.eye(3)

@@ -20,6 +20,7 @@ torchvision's `crops`, and warns about `unfused` ones; `composed` is a run's map
 from __future__ import annotations
 
 from warpkit.core.environment import how_to_install
+from warpkit.core.public import listing
 
 try:
     import PIL.Image as _  # noqa: F401
@@ -47,3 +48,4 @@ __all__ = [
     "RandomVerticalFlip",
     "Resize",
 ]
+__dir__ = listing(__all__)

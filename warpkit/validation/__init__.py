@@ -20,6 +20,7 @@ import torch
 from torch import Tensor
 
 from warpkit.core import checks
+from warpkit.core.public import listing
 from warpkit.engine.arithmetic.guarantees import arithmetic_of
 from warpkit.types import Arithmetic, FaceArithmetic, MatrixLike, SamplingKeywords
 from warpkit.validation.calls import ParityCall, by_opencv, by_warpkit, compared, load_cv2
@@ -53,6 +54,7 @@ __all__ = [
     "identify_pairs",
     "parity_suite",
 ]
+__dir__ = listing(__all__)
 
 
 def compare_with_opencv(
