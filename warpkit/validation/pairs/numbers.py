@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 from warpkit.validation.pairs.reading import PicturePair
 from warpkit.validation.programs.arithmetic import Resampling
 from warpkit.validation.programs.geometry import Geometry, Placement
+from warpkit.validation.programs.precision import ROUNDOFF
 from warpkit.validation.programs.search import EXACT_ROOM, FLOAT_ROOM
 from warpkit.validation.programs.twin import Twin
 from warpkit.validation.programs.values import (
     KNOWN_WEIGHTS,
     LIBRARY_WEIGHTS,
-    ROUNDOFF,
     Triple,
     Values,
 )

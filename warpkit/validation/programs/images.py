@@ -33,9 +33,7 @@ def as_pictures(name: str, images: Any) -> list[Named]:
         kinds = (made.smooth, made.noise, made.smooth)
         found = [kind(*shape, k + 1) for k, (kind, shape) in enumerate(zip(kinds, shapes))]  # noqa: B905
         return [_named(picture, "built-in") for picture in found]
-    single: bool = isinstance(images, (np.ndarray, torch.Tensor)) and images.ndim == 3
-    single |= isinstance(images, (str, PathLike)) or not hasattr(images, "__len__")
-    given: list[Any] = [images] if single else [*images]
+    given: list[Any] = [images] if _is_one(images) else list(images)
     if not given:
         checks.fail(name, "images", "at least one image", "none")
     found = []
@@ -44,6 +42,12 @@ def as_pictures(name: str, images: Any) -> list[Named]:
         label = str(image) if isinstance(image, (str, PathLike)) else f"image {k + 1}"
         found.append(_named(picture, label))
     return found
+
+
+def _is_one(images: Any) -> bool:
+    if isinstance(images, (np.ndarray, torch.Tensor)):
+        return images.ndim == 3
+    return isinstance(images, (str, PathLike)) or not hasattr(images, "__len__")
 
 
 def parting_pictures(first: Geometry, second: Geometry, known: Sequence[Named]) -> list[Named]:

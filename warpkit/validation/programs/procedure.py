@@ -7,10 +7,12 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import torch
 
 from warpkit.core.progress import progress_bar
 from warpkit.core.torch_threads import one_thread
+from warpkit.validation.programs import pictures
 from warpkit.validation.programs.arithmetic import preference
 from warpkit.validation.programs.asking import MAX_CALLS, NotKnownError, Program, RefusedError
 from warpkit.validation.programs.geometry import Geometry
@@ -25,6 +27,10 @@ from warpkit.validation.programs.values import Measured, measure
 
 ROUNDS = 3
 """The number of proofs whose failures lead to a new search; later failures are reported."""
+
+UNLIKE = 0.05
+"""Levels: resizes that are nearer than this count as one where numbers are coarse; the last bit of
+a float16 at white is 0.12."""
 
 KEPT_SIDE = 97
 """The square for programs that keep sizes."""
@@ -181,7 +187,11 @@ class _Steps:
             if proof.compared < VALUES:
                 text = f"It refuses most pictures: only {proof.compared:,} values were compared."
                 raise NotKnownError(text)
-            found.twin, found.pipeline = twin, twin.pipeline()
+            alike = _alike(search, twin, near) if search.measured.is_coarse else []
+            if alike:
+                self._say_candidates(search, [twin, *alike], looks)
+            else:
+                found.twin, found.pipeline = twin, twin.pipeline()
             return
         where = where_it_fails(proof, twin)
         shapes = ", ".join(f"{h} x {w}" for h, w in (proof.shapes or search.trouble)[:3])
@@ -192,6 +202,21 @@ class _Steps:
             found.interpolation = found.antialias = None
         else:
             found.twin, found.pipeline = twin, twin.pipeline()
+        found.arithmetic = None
+
+    def _say_candidates(self, search: Search, twins: Sequence[Twin], looks: Sequence[Look]) -> None:
+        """Several programs fit numbers that are too coarse to distinguish them."""
+        found = self.found
+        for twin in twins:
+            one = Preprocessing(found.takes, layout=found.layout, batched=found.batched)
+            one.dtype = found.dtype
+            _Steps._say_twin(_Steps(self.program, one), twin, looks)
+            found.candidates.append((one, 0.0, 0.0))
+        text = f"Not known: {len(twins)} resizes give these numbers, whose last bits are too coarse"
+        found.reasons.append(f"{text} to tell which it is.")
+        for name in ("interpolation", "antialias", "arithmetic", "aligned", "clamped", "rounded"):
+            if len({getattr(one, name) for one, *_ in found.candidates}) > 1:
+                setattr(found, name, None)
         found.arithmetic = None
 
     def _best(self, search: Search) -> Pair:
@@ -337,6 +362,18 @@ def _near(geometry: Geometry, seen: Look) -> tuple[int, int]:
     if geometry.rule == "factor":
         return seen.height, seen.width
     return geometry.placed(seen.height, seen.width).size
+
+
+def _alike(search: Search, twin: Twin, near: tuple[int, int]) -> list[Twin]:
+    """The twins of other resizes that fit, and whose levels are not the same."""
+    picture = pictures.noise(int(1.3 * near[0]) + 3, int(1.7 * near[1]) + 2, 41)
+    levels = twin.levels(picture).numpy()
+    found = []
+    for pair in search.pairs:
+        other = search.twin(twin.geometry, pair)
+        if np.abs(other.levels(picture).numpy() - levels).max() > UNLIKE:
+            found.append(other)
+    return found
 
 
 def _order(pair: Pair, takes: str) -> tuple[object, ...]:

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from warpkit.validation.programs import pictures
 from warpkit.validation.programs.asking import RefusedError
 from warpkit.validation.programs.geometry import Geometry
+from warpkit.validation.programs.nearest import Difference
 from warpkit.validation.programs.pictures import Picture
-from warpkit.validation.programs.search import VALUES, Difference, Pair, Search
+from warpkit.validation.programs.search import VALUES, Pair, Search
 from warpkit.validation.programs.twin import Twin
 
 SCALES = ((1.31, 1.72), (0.73, 0.64), (1.57, 0.83), (0.71, 1.46), (2.33, 2.12))
@@ -34,8 +35,8 @@ FARTHER = 6.4
 """Above 6, Pillow's reducing_gap = 3 reduces first."""
 
 LONG = 4100
-"""The longer side of a picture as cameras make them: programs that shrink these first begin at
-1,024 to 4,096 pixels. The other side is a tenth of it, to save time."""
+"""The longer side of a tall and of a wide picture as cameras make them: programs that shrink these
+first begin at 1,024 to 4,096 pixels. The other side is a tenth of it, to save time."""
 
 SHORTER = 8
 """A long picture whose values differ is divided by this, to separate the effects of aspect and
@@ -139,8 +140,8 @@ def prove(
         proof.add(asked, picture, levels, difference)
         if difference.differing and asked.content:
             again.append(asked._replace(content=""))
-        if difference.differing and asked.height == LONG:
-            again.append(Asked(LONG // SHORTER, asked.width // SHORTER))
+        if difference.differing and LONG in asked[:2]:
+            again.append(Asked(asked.height // SHORTER, asked.width // SHORTER))
     if proof.differing == 0 and proof.largest < search.tolerance:
         proof.largest = 0.0
     return proof
@@ -171,7 +172,8 @@ def _fixed(
         whole = [Asked(y * near[0], x * near[1]) for y, x in WHOLE_SCALES]
         asked += [one for one in whole if not follows or one.height * one.width <= LARGE]
         asked += [] if follows else [_farther(near, twin.geometry)]
-    asked.append(Asked(LONG, LONG // 10 if follows else max(LONG // 10, int(1.2 * min(near)))))
+    across = LONG // 10 if follows else max(LONG // 10, int(1.2 * min(near)))
+    asked += [Asked(LONG, across), Asked(across, LONG)]
     return asked + [Asked(*shape) for shape in aside]
 
 
@@ -209,9 +211,12 @@ def where_it_fails(proof: Proof, twin: Twin) -> str | None:
         return "on pictures without colours"
     if proof.by_content:
         return f"on {' and '.join(name for name in CONTENTS if name in contents)} pictures"
-    if all(asked.height in (LONG, LONG // SHORTER) for asked in proof.failed):
-        if len(proof.failed) > 1:
-            return f"on pictures of {LONG / proof.failed[0].width:.0f} to 1"
+    long = [max(asked[:2]) for asked in proof.failed]
+    if all(side in (LONG, LONG // SHORTER) for side in long):
+        if LONG // SHORTER in long:
+            tall = {asked.height > asked.width for asked in proof.failed}
+            which = "" if len(tall) == 2 else "tall " if tall.pop() else "wide "
+            return f"on {which}pictures of {LONG / min(proof.failed[0][:2]):.0f} to 1"
         longest = max((max(asked[:2]) for asked in proof.passed), default=0)
         return f"on pictures longer than {longest} pixels"
     if all(min(_scales(asked, twin)) < 1 for asked in proof.failed):

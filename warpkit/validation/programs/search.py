@@ -8,14 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from warpkit.validation.programs import pictures
+from warpkit.validation.programs import coarse, pictures
 from warpkit.validation.programs.arithmetic import (
     Resampling,
     candidates,
@@ -24,6 +22,7 @@ from warpkit.validation.programs.arithmetic import (
 )
 from warpkit.validation.programs.asking import NotKnownError, Program, RefusedError
 from warpkit.validation.programs.geometry import Geometry, Placement
+from warpkit.validation.programs.nearest import UNLIKE, Difference, Nearest, said_nearest
 from warpkit.validation.programs.pictures import Picture
 from warpkit.validation.programs.twin import Twin
 from warpkit.validation.programs.values import Measured, Values
@@ -45,26 +44,6 @@ PROMISING = 0.02
 
 SEARCHED = 3
 """The placements that are tried with all resizes: the nearest on a smooth picture."""
-
-
-class Difference(NamedTuple):
-    """How far a twin is from the program on one picture."""
-
-    share: float
-    largest: float
-    differing: int
-
-
-UNLIKE = Difference(1.0, np.inf, 1 << 60)
-"""The result has another shape, or the twin raises an error."""
-
-
-@dataclass(frozen=True)
-class Nearest:
-    """The nearest resize, if none fits."""
-
-    resampling: Resampling | None
-    difference: Difference
 
 
 class Search:
@@ -125,10 +104,21 @@ class Search:
         """Compare a twin's levels (C or 1, h, w) with the program's (C, h, w), for its gray sum."""
         if made.shape[-2:] != levels.shape[-2:]:
             return UNLIKE
+        if self.measured.is_coarse:
+            return Difference(*coarse.difference(self.measured, made, levels, pair[1]))
         levels = self._by_variant(levels, pair[1])
         apart = np.abs(made - levels)
         differing = int((~(apart <= self.room(pair[0]))).sum())  # NaN counts as differing
         return Difference(differing / apart.size, float(apart.max(initial=0)), differing)
+
+    def _sharpen(self, picture: Picture, levels: Array, placement: Placement) -> None:
+        """Take gain and offset of coarse numbers from a whole picture; flat ones tell less."""
+        if not self.measured.is_coarse or self.pairs[0][1].is_gray:
+            return
+        twin, image = self.twin(self.all_geometries[0], self.pairs[0]), torch.from_numpy(picture)
+        made = twin.levels_at(image.movedim(-1, 0), placement).numpy()
+        values = coarse.refitted(self.measured, made, levels, self.pairs[0][1])
+        self.pairs = [(how, values) for how, _ in self.pairs]
 
     def _by_variant(self, levels: Array, values: Values) -> Array:
         """Converts levels from the gain of the first gray sum to that of `values`."""
@@ -169,10 +159,11 @@ class Search:
         if not fits:
             difference, _, pair = min(found, key=lambda f: (f[0].share, f[0].largest))
             self.nearest = Nearest(pair[0], difference)
-            raise NotKnownError(_said_nearest(pair[0], difference))
+            raise NotKnownError(said_nearest(pair[0], difference))
         placement = fits[0][1]
         self.geometries = [g for g in self.geometries if g.placed(height, width) == placement]
         self.pairs = [pair for _, placed, pair in fits if placed == placement]
+        self._sharpen(picture, levels, placement)
         self.shapes.append((height, width))
         self.compared += levels.size
 
@@ -385,13 +376,3 @@ def _quick() -> list[Resampling]:
         Resampling("nearest", False, opencv),
         Resampling("bilinear", False, "torch", "corners", rounded=True),
     ]
-
-
-def _said_nearest(how: Resampling | None, difference: Difference) -> str:
-    if not np.isfinite(difference.largest):
-        return "No resize that is known gives these numbers."
-    name = "the picture as it is" if how is None else str(how)
-    text = f"No resize that is known gives these numbers: the nearest, {name}, differs in "
-    return (
-        f"{text}{100 * difference.share:.2g} % of them, by up to {difference.largest:.3g} levels."
-    )

@@ -11,13 +11,16 @@ from torch import Tensor
 
 from warpkit.validation.programs import pictures
 from warpkit.validation.programs.asking import NotKnownError, Program
+from warpkit.validation.programs.precision import DIGITS, ULPS, line, type_of, ulp
 
 Array = NDArray[np.float64]
 Triple = tuple[float, float, float]
 
-ROUNDOFF = {"float16": 5e-4, "bfloat16": 4e-3}
-"""The relative rounding error: half a last bit; for float32 and wider it is 3e-7, for a few
-operations."""
+FINE = 1e-3
+"""Levels: numbers whose last bits are coarser than this are compared in their own type."""
+
+GRAYS = range(4, 252, 8)
+"""Levels of flat pictures that tell gain and offset of coarse numbers, which two cannot."""
 
 CUT = 1.02
 """Levels: how far numbers may be too low because they were truncated to 8 bits."""
@@ -105,6 +108,13 @@ class Measured:
     """Levels: the largest distance of equal values."""
     cutting: bool
     """Some flat pictures come out a level too low."""
+    dtype: str = "float32"
+    """The type that the numbers really have."""
+
+    @property
+    def is_coarse(self) -> bool:
+        """Whether a few last bits are more than the distance of equal levels."""
+        return self.tolerance > FINE
 
 
 def measure(program: Program) -> Measured:
@@ -141,8 +151,13 @@ def measure(program: Program) -> Measured:
     elif 0.5 < spread < CUT:
         at["white"] = _farthest(white[around], at["black"])
     gain, offset = (at["white"] - at["black"]) / 255, at["black"]
-    scale = max(np.abs(at["white"]).max(), np.abs(offset).max())
-    tolerance = 2e-4 + 3 * ROUNDOFF.get(program.dtype, 3e-7) * scale / np.abs(gain).min()
+    scale = np.maximum(np.abs(at["white"]), np.abs(offset))
+    dtype = type_of(
+        program.dtype, np.stack([numbers.astype(np.float64) for numbers in at.values()])
+    )
+    exact = dtype not in DIGITS
+    last_bits = 0.0 if exact else float((ULPS * ulp(scale, dtype) / np.abs(gain)).max())
+    tolerance = 2e-4 + last_bits
     cutting = 0.5 < spread < CUT
     if spread > max(1e-2, tolerance) and not cutting:
         text = "A flat picture is not flat in what it returns"
@@ -159,9 +174,23 @@ def measure(program: Program) -> Measured:
                 gain, bent, cutting = lower, None, True  # white is truncated to 254, too
             if bent is not None:
                 raise NotKnownError(f"{bent}: numbers are not gain * level + offset.")
-            return Measured((_values(channels, gain, offset),), tolerance, cutting)
+            if tolerance > FINE and not cutting:
+                gain, offset = _line_of_grays(program, at, (row, column), dtype)
+            return Measured((_values(channels, gain, offset),), tolerance, cutting, dtype)
     variants = _gray(program, measured, matrix, (row, column), tolerance)
-    return Measured(variants, tolerance, cutting)
+    return Measured(variants, tolerance, cutting, dtype)
+
+
+def _line_of_grays(
+    program: Program, at: dict[str, Array], place: tuple[int, int], dtype: str
+) -> tuple[Array, Array]:
+    """Gain and offset from many flat grays, as each coarse number has a rounding error."""
+    levels, numbers = [0.0, 255.0], [at["black"], at["white"]]
+    for level in GRAYS:
+        shot = program(pictures.flat(*program.shape, (level,) * 3))
+        numbers.append(shot[:, place[0], place[1]])
+        levels.append(float(level))
+    return line(np.array(levels), np.stack(numbers), dtype, zero=not at["black"].any())
 
 
 FLAT = {
