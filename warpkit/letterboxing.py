@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from warpkit.core import checks
+from warpkit.core import checks, exports
 from warpkit.core.sharding import DimLabels, Layout, Shapes, shardable
 from warpkit.engine.sampling.fill import border_value as filled
 from warpkit.engine.sampling.labels import as_signed, from_signed
@@ -148,7 +148,8 @@ def _framed(image: Tensor, border: Tensor, rests: tuple[int, int, int, int]) -> 
         return image
     left, right, top, bottom = rests
     height, width = image.shape[-2:]
-    framed = F.pad(as_signed(image), rests)
+    bits = as_signed(image)
+    framed = F.pad(exports.widened(bits), rests)
     value = border if image.dtype in checks.LABELS else as_signed(convert(border, image.dtype))
     rows, columns = (
         torch.arange(start + side + end, device=image.device)
@@ -158,4 +159,5 @@ def _framed(image: Tensor, border: Tensor, rests: tuple[int, int, int, int]) -> 
         (places >= start) & (places < start + side)
         for places, start, side in ((rows, top, height), (columns, left, width))
     )
-    return from_signed(torch.where(rows[:, None] & columns, framed, value), image.dtype)
+    framed = torch.where(rows[:, None] & columns, framed, exports.widened(value))
+    return from_signed(framed.to(bits.dtype), image.dtype)

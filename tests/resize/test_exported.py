@@ -6,11 +6,13 @@ Of one height and width: tests/cli/test_export_resize exports Pillow's for any.
 from __future__ import annotations
 
 import csv
+from itertools import product
 
 import cv2
 import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
 from PIL import Image
 from torch import Tensor, nn
 
@@ -98,6 +100,17 @@ def test_torchs_graph_has_the_references_pixels(name):
             options = {"interpolation": name, "antialias": antialias, "backend": "reference"}
             wanted = wk.resize(image, size, arithmetic="torchvision", **options)
             assert torch.equal(got, wanted), (source, size, antialias)
+
+
+@pytest.mark.parametrize("name", ["nearest", "nearest_exact"])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.float64])
+def test_torchs_graph_of_floats_has_the_pixels_of_interpolate(name, dtype):
+    """F.interpolate itself would become ONNX's Resize: 26 to 64 columns read 12 for 13 at 32."""
+    for length, wanted in ((26, 64), *product((1, 2, 5, 23, 41, 97), (1, 3, 19, 26, 64, 130))):
+        image = torch.arange(2.0 * 3 * length).reshape(2, 1, 3, length).to(dtype)
+        got = traced(image, (5, wanted), name, "torchvision")
+        true = F.interpolate(image.double(), (5, wanted), mode=name.replace("_", "-")).to(dtype)
+        assert torch.equal(got, true), (length, wanted)
 
 
 def test_blocks_hold_every_sum_in_float32():

@@ -63,6 +63,20 @@ def levels(*shape: int | str) -> Given:
     )
 
 
+def labels(*shape: int | str) -> Given:
+    """Integers of 64 bits."""
+    return Given(
+        shape, lambda sides, random: torch.randint(-(10**9), 10**9, sides, generator=random)
+    )
+
+
+def doubles(*shape: int | str) -> Given:
+    """Floats in [0, 1), float64."""
+    return Given(
+        shape, lambda sides, random: torch.rand(sides, generator=random, dtype=torch.float64)
+    )
+
+
 def near(*values: Any, shape: Shape = ("batch",), noise: float = 0.05) -> Given:
     """Values with noise; their shape is the end of the tensor's shape."""
     middle = torch.tensor(values[0] if len(values) == 1 else values)
@@ -79,6 +93,8 @@ def near(*values: Any, shape: Shape = ("batch",), noise: float = 0.05) -> Given:
 SIZE = (20, 25)
 IMAGE = floats("batch", 3, 24, 31)
 BYTES = levels("batch", 3, 24, 31)
+LABELS = labels("batch", 3, 24, 31)
+DOUBLES = doubles("batch", 3, 24, 31)
 MATRIX = near([[0.9, 0.2, 0.3], [-0.15, 1.1, -0.4]])
 HOMOGRAPHY = near([[1.1, 0.2, 0.3], [-0.15, 0.9, -0.4], [0.001, -0.002, 1.0]], noise=1e-4)
 PLACES = Given(

@@ -10,10 +10,12 @@ from torch import nn
 import warpkit as wk
 from tests.support.exported_inputs import (
     BYTES,
+    DOUBLES,
     FIELD,
     FLOW,
     HOMOGRAPHY,
     IMAGE,
+    LABELS,
     MATRIX,
     PLACES,
     SIZE,
@@ -51,6 +53,8 @@ def _warps() -> list[ExportedCall]:
         warp = partial(wk.warp_affine, **OPTIONS[words])
         said = f"uint8, {words}".removesuffix(", ")
         calls.append(ExportedCall("warp_affine", said, warp, (BYTES, MATRIX)))
+    warp = partial(wk.warp_affine, interpolation="nearest")
+    calls.append(ExportedCall("warp_affine", "int64, nearest", warp, (LABELS, MATRIX)))
     return [
         *calls,
         ExportedCall("remap", "", wk.remap, (IMAGE, FIELD)),
@@ -81,15 +85,23 @@ OF_BYTES = {
 OF_FLOATS = {
     "exact": "nearest bilinear bicubic lanczos area",
     "pillow": "bilinear",
-    "torchvision": "bilinear",
+    "torchvision": "nearest bilinear",
     "opencv5": "bilinear bicubic area",
     "opencv5_ipp": "bilinear bicubic",
 }
 
 
+INPUTS = {
+    "uint8": (BYTES, OF_BYTES),
+    "float32": (IMAGE, OF_FLOATS),
+    "float64": (DOUBLES, {"torchvision": "nearest bilinear"}),
+    "int64": (LABELS, {"exact": "nearest"}),
+}
+
+
 def _resizes() -> list[ExportedCall]:
     calls = []
-    for words, image, known in (("uint8", BYTES, OF_BYTES), ("float32", IMAGE, OF_FLOATS)):
+    for words, (image, known) in INPUTS.items():
         for arithmetic, names in known.items():
             for name in names.split():
                 options: dict[str, Any] = {"interpolation": name, "arithmetic": arithmetic}

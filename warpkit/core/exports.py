@@ -49,3 +49,12 @@ def atan(x: Tensor) -> Tensor:
 def hypot(x: Tensor, y: Tensor) -> Tensor:
     """torch.hypot of x and y (...), which has no ONNX operator."""
     return (x * x + y * y).sqrt() if exports_to_onnx() else torch.hypot(x, y)
+
+
+WIDER = {torch.int16: torch.int32, torch.bfloat16: torch.float32}
+"""Types for which onnxruntime has few kernels, and types that hold their numbers."""
+
+
+def widened(image: Tensor) -> Tensor:
+    """In an export, the numbers in a type for which onnxruntime pads and selects."""
+    return image.to(WIDER.get(image.dtype, image.dtype)) if exports_to_onnx() else image

@@ -16,6 +16,7 @@ from warpkit.core import checks
 from warpkit.core.integers import WHOLE_NUMBERS
 from warpkit.engine.arithmetic import opencv_lenses, opencv_polar
 from warpkit.engine.arithmetic.opencv import TYPES as OPENCV_TYPES
+from warpkit.engine.sampling.labels import same_bits
 from warpkit.engine.sampling.reference import with_gradient_of
 from warpkit.engine.sampling.rounding import saturate16, to_int32
 from warpkit.engine.sampling.rules import SamplingRule
@@ -93,7 +94,7 @@ def _pair(name: str, map1: Any, map2: Any) -> tuple[Tensor, Tensor | None, bool]
         checks.check_dense(name, "map1, map2", value)
         checks.check_device(name, "map2", value, device, "`map1`")
     if isinstance(second, Tensor) and second.dtype == torch.int16 and second.ndim == 2:
-        second = second.view(torch.uint16)  # cv2 reinterprets the bits, too
+        second = same_bits(second, torch.uint16)  # cv2 reinterprets the bits, too
         tensors = [first, second] if isinstance(first, Tensor) else [second]
     kinds = [(str(value.dtype).removeprefix("torch."), value.ndim) for value in tensors]
     shapes = {tuple(value.shape[:2]) for value in tensors}

@@ -11,12 +11,14 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from warpkit.core import exports
 from warpkit.core.checks import LABELS
 from warpkit.core.tracing import wants_derivative
 from warpkit.engine.arithmetic import opencv4_positions as fixed_point
 from warpkit.engine.arithmetic import opencv4_sums as table_sums
 from warpkit.engine.arithmetic import opencv5
 from warpkit.engine.sampling import maps, reference
+from warpkit.engine.sampling.labels import as_signed, from_signed
 from warpkit.engine.sampling.maps import output_points
 from warpkit.engine.sampling.rules import SamplingRule
 
@@ -125,10 +127,9 @@ def _values(
             image, grid, fill, sum_start, rule, table_sums.OPENCV_VECTOR_FLOATS
         )
     valid = grid.valid[..., None, :, :]
-    if value.dtype == torch.uint16:  # torch 2.7 has no `where` for uint16: use the same bits
-        signed = (t.view(torch.int16) for t in (value, fill))
-        return torch.where(valid, *signed).view(torch.uint16)
-    return torch.where(valid, value, fill)
+    bits, missing = as_signed(value), as_signed(fill)  # torch 2.7 has no `where` for uint16
+    chosen = torch.where(valid, exports.widened(bits), exports.widened(missing))
+    return from_signed(chosen.to(bits.dtype), value.dtype)
 
 
 def _with_gradient(

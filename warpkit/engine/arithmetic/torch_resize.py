@@ -21,7 +21,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from warpkit.core import checks
+from warpkit.core import checks, exports
 from warpkit.core.tracing import constant_to_compilers
 from warpkit.engine.arithmetic.resize_axes import move
 from warpkit.engine.arithmetic.resize_tables import on_device
@@ -67,6 +67,9 @@ def interpolated(image: Tensor, size: Sequence[int], rule: ResizeRule) -> Tensor
     mode = rule.interpolation.replace("_", "-")
     if not has_kernel(mode, rule.antialias, image.dtype, image.device.type):
         return interpolated(image.float(), size, rule).to(image.dtype)
+    if image.dtype == torch.float64 and mode != "area":
+        because = "in float64, for which onnxruntime has no Resize"
+        exports.refuse("resize with arithmetic='torchvision'", because, "convert it to float32")
     shape = (*image.shape[:-2], *(int(s) for s in size))
     if not prod(shape):
         return image.new_empty(shape)

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from warpkit.core.checks import LABELS, LISTS
 from warpkit.core.integers import WHOLE_NUMBERS
-from warpkit.core.tracing import is_transformed
+from warpkit.core.tracing import exports_to_onnx, is_transformed
 from warpkit.engine.sampling.rounding import INT_MAX, INT_MIN, to_int32
 
 CARRIERS = {1: torch.int8, 4: torch.int32, 8: torch.int64}
@@ -46,6 +46,10 @@ def from_signed(bits: Tensor, dtype: torch.dtype) -> Tensor:
 
 def same_bits(numbers: Tensor, dtype: torch.dtype) -> Tensor:
     """A view of integers as another type of the same size; also works in transforms."""
+    if numbers.dtype == dtype:
+        return numbers
+    if exports_to_onnx():  # ONNX converts modulo the type's range, and has no view
+        return numbers.to(dtype)
     if torch.compiler.is_compiling():
         # bool is converted: before torch 2.8, Inductor cannot view it as another type
         return numbers.to(dtype) if torch.bool in (numbers.dtype, dtype) else numbers.view(dtype)
@@ -133,7 +137,7 @@ def saturated(values: Tensor, dtype: torch.dtype, arithmetic: str = "exact") -> 
             return upper.where(values >= 2.0**63, _whole(values).clamp(min=0))
         values = _whole(values)
     elif values.dtype == torch.uint64:
-        bits = values.view(torch.int64)
+        bits = same_bits(values, torch.int64)
         values = torch.where(bits < 0, torch.iinfo(torch.int64).max, bits)
     values = values.long().clamp(low, min(high, torch.iinfo(torch.int64).max))
     return values.to(CARRIERS[dtype.itemsize])

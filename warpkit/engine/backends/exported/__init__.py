@@ -1,8 +1,8 @@
 """Resizes of bytes for ONNX: Pillow's, torch's and OpenCV's integers in float32.
 
 `torch.onnx.export` traces these operations for a resize of uint8 images in another library's
-arithmetic. They are some 30 nodes without float64. The reference would read one pixel per tap at a
-time. `blocks` has the tables, `passes` the operations.
+arithmetic, and for torch's nearest of floats. They are some 30 nodes without float64. The reference
+would read one pixel per tap at a time. `blocks` has the tables, `passes` the operations.
 """
 
 from __future__ import annotations
@@ -41,9 +41,13 @@ def unsupported_reasons(image: Tensor, rule: ResizeRule) -> list[str]:
     """The reasons why a call cannot be traced this way."""
     if not exports_to_onnx():
         return ["torch.onnx.export does not trace"]
-    if image.dtype != torch.uint8 or rule.arithmetic == "exact":
-        return ["it has other libraries' arithmetic of uint8 alone"]
-    return []
+    if image.dtype == torch.uint8 and rule.arithmetic != "exact":
+        return []
+    # F.interpolate would become Resize, which computes other pixels, and has no float64
+    nearest = rule.arithmetic == "torchvision" and rule.interpolation.startswith("nearest")
+    if nearest and image.is_floating_point():
+        return []
+    return ["it has other libraries' arithmetic of uint8, and torch's nearest of floats"]
 
 
 SIZED = "pillow's 'bilinear', 'bicubic' and 'lanczos' without a box"
@@ -57,7 +61,7 @@ def resize(
     box: Sequence[Edges] | None = None,
     factors: tuple[float, float] | None = None,
 ) -> Tensor:
-    """Resizes the image (..., C, H, W), uint8, to `size` (h, w)."""
+    """Resizes the image (..., C, H, W), uint8 or floats, to `size` (h, w)."""
     if not all(isinstance(side, int) for side in image.shape[-2:]):
         if rule.arithmetic == "pillow" and rule.interpolation in any_size.FILTERS and box is None:
             return any_size.resize(image, size, rule.interpolation)
