@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from torch import Tensor
 
+from warpkit.core import checks
 from warpkit.core.caller_warnings import warn_of_lost_gradients
 from warpkit.core.sharding import objects
 from warpkit.engine import backends
@@ -17,10 +18,12 @@ from warpkit.engine.compositing.layers import Layers
 from warpkit.engine.compositing.over import paint_layers
 from warpkit.engine.compositing.rectangles import Rectangles, pixels_of
 from warpkit.engine.compositing.sources import LayerOptions, patch_painter
+from warpkit.engine.sampling.antialias import check_antialias
 from warpkit.engine.sampling.maps import inverse_map
 from warpkit.engine.sampling.named import check_nearest, named_rule
 from warpkit.engine.sampling.rules import SamplingRule
 from warpkit.patches import arguments
+from warpkit.patches.means import mean_painter, minifies, repeated_painter
 from warpkit.types import FlowLike, IndexLike, Interpolation, MatrixLike, NumbersLike
 
 
@@ -35,6 +38,7 @@ def paste_patches(
     opacity: NumbersLike = 1.0,
     interpolation: Interpolation = "bilinear",
     flow: FlowLike | None = None,
+    antialias: bool | int = False,
 ) -> Any:
     """Paste patches on images, each with its own matrix, in order.
 
@@ -51,6 +55,10 @@ def paste_patches(
         flow: (N, k, l, 2), or one (k, l, 2) for all, in patch pixels: bends each patch before its
             matrix places it, as `warp_flow(patch, flow)`, of k x l pixels, does; patch and mask are
             still sampled once. None: flat.
+        antialias: as in `warp_affine`: where a patch is made smaller, each image pixel is the mean
+            of the patch, and of its mask and coverage, over the pixel's unit square, so that every
+            visible pixel of the patch gets a gradient. A patch that is not made smaller does not
+            change.
 
     Returns:
         Images like `images`; for a list a list, in which images without objects are the same
@@ -83,6 +91,8 @@ def paste_patches(
     check_nearest(name, rule, data.given)
     warn_of_lost_gradients(name, data.given, rule.interpolation, matrices=matrices, flow=flow)
     arguments.check_whole(name, data, mask, opacity)
+    samples = check_antialias(name, antialias)
+    checks.check_labels(name, "antialias", antialias, data.given.dtype, "False", samples is False)
     patches = arguments.patches(name, patches, count, data)
     size = (patches.shape[-2], patches.shape[-1])
     if mask is not None:
@@ -90,7 +100,7 @@ def paste_patches(
     alpha = arguments.opacity(name, opacity, count, data)
     bend = None if flow is None else arguments.flows(name, flow, count, data)
     given = _Objects(patches, matrices, mask, alpha, bend)
-    return data.painted(index, partial(_pasted, name, given, rule))
+    return data.painted(index, partial(_pasted, name, given, rule, samples))
 
 
 class _Objects(NamedTuple):
@@ -104,7 +114,12 @@ class _Objects(NamedTuple):
 
 
 def _pasted(
-    name: str, given: _Objects, rule: SamplingRule, images: Images, index: Tensor
+    name: str,
+    given: _Objects,
+    rule: SamplingRule,
+    samples: bool | int,
+    images: Images,
+    index: Tensor,
 ) -> Images:
     """Images of the computation, with each patch pasted on the image of its index (N,)."""
     patches, matrices, mask, alpha, bend = given
@@ -113,6 +128,14 @@ def _pasted(
     frame = size if bend is None else (bend.shape[-3], bend.shape[-2])
     painted = source_maps.footprints(matrices.double(), frame, rule, index, canvas)
     to_source = source_maps.from_corner(inverse_map(matrices.double()), painted)
+    if samples is not False and len(matrices) and minifies(to_source):
+        options = LayerOptions(to_source, rule, patches.new_zeros(1, 1), alpha)
+        if bend is None:
+            painter = mean_painter(name, options, patches, mask, painted, samples)
+        else:
+            plain = patch_painter(options, patches, mask, bend)
+            painter = repeated_painter(plain, options, samples)
+        return paint_layers(images, pixels_of(painted, canvas), painter)
     if bend is not None:
         inputs = (images, to_source, patches, mask, alpha, None, bend)
         return _paste_reference(painted, canvas, frame, rule, *inputs)
