@@ -184,6 +184,37 @@ def test_the_last_coordinate_below_the_limit_is_still_sampled():
     assert wk.remap(image, far + 1, border="replicate", border_value=9.0).item() == 9
 
 
+FOLDED = {
+    "replicate": lambda i, n: min(max(i, 0), n - 1),
+    "wrap": lambda i, n: i % n,
+    "reflect": lambda i, n: min(i % (2 * n), 2 * n - 1 - i % (2 * n)),
+    "reflect_101": lambda i, n: min(i % (2 * n - 2), 2 * n - 2 - i % (2 * n - 2)),
+}
+
+
+@pytest.mark.parametrize("border", FOLDED)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.uint8, torch.int64])
+@pytest.mark.parametrize("length", [2, 5, 7])
+def test_nearest_rounds_up_to_the_limit(length, dtype, border):
+    """Half a pixel below 2^31 it reads pixel 2^31, which int32 cannot hold."""
+    off = [2.0**-22, 0.25, 0.5, 0.75, 1.0, 1.5]
+    at = torch.tensor([sign * (2.0**31 - n) for n in off for sign in (1, -1)], dtype=torch.float64)
+    wanted = [FOLDED[border](round(p), length) for p in at.tolist()]  # half to even
+    image = torch.arange(length * length).reshape(1, length, length).to(dtype)
+    for backend in backends(image, ("nearest", border)):
+        for axis, factor in ((0, 1), (1, length)):
+            points = torch.zeros(1, len(at), 2, dtype=torch.float64)
+            points[0, :, axis] = at
+            call = {"interpolation": "nearest", "border": border, "backend": backend}
+            for _ in range(2):
+                found = wk.remap(image, points, **call)[0, 0].tolist()
+                assert found == [factor * n for n in wanted], (backend, axis)
+            matrix = torch.eye(2, 3, dtype=torch.float64).expand(len(at), 2, 3).clone()
+            matrix[:, axis, 2] = at
+            found = wk.warp_affine(image, matrix, size=(1, 1), inverse=True, **call)
+            assert found.flatten().tolist() == [factor * n for n in wanted], (backend, axis)
+
+
 def test_an_infinite_pixel_does_not_leak_through_a_missing_tap():
     image = torch.full((1, 1, 3), float("inf"))
     out = wk.remap(image, torch.tensor([[[-3.0, 0.0], [-1.5, 0.0]]]), border_value=2.0)

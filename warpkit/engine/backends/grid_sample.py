@@ -158,6 +158,7 @@ def _backward(
 def _sample(image: Tensor, points: Tensor, fill: Tensor, rule: SamplingRule) -> Tensor:
     """Tensors as of `reference.sample`."""
     points = points.double()
+    near = (points.detach().abs() < LIMIT).all(-1)  # false for NaN
     if rule.interpolation == "nearest":
         # detached, so autograd reports a missing gradient as the reference does; rounded, because
         # ties do not survive the normalised grid (0.5 of 3 pixels became 1)
@@ -165,7 +166,7 @@ def _sample(image: Tensor, points: Tensor, fill: Tensor, rule: SamplingRule) -> 
     to_pixels = pixels_from_theta(image.shape[-2:], rule.border == "reflect_101", points)
     grid = (points - to_pixels[:2, 2]) / to_pixels[:2, :2].diagonal()
     lost = _lost(points.detach(), image.shape[-2:], rule.interpolation)
-    return _sample_grid(image, grid, lost, fill, rule)
+    return _sample_grid(image, grid, near, lost, fill, rule)
 
 
 def _lost(points: Tensor, size: Sequence[int], interpolation: str) -> tuple[Tensor, Tensor]:
@@ -178,16 +179,20 @@ def _lost(points: Tensor, size: Sequence[int], interpolation: str) -> tuple[Tens
 
 
 def _sample_grid(
-    image: Tensor, grid: Tensor, lost: tuple[Tensor, Tensor], fill: Tensor, rule: SamplingRule
+    image: Tensor,
+    grid: Tensor,
+    near: Tensor,
+    lost: tuple[Tensor, Tensor],
+    fill: Tensor,
+    rule: SamplingRule,
 ) -> Tensor:
-    """image (*I, C, H, W); grid (*P, h, w, 2), in [-1, 1]; lost: two of (*P, h, w), see `_lost`;
-    fill broadcasts to the result.
+    """image (*I, C, H, W); grid (*P, h, w, 2), in [-1, 1]; near (*P, h, w): whether the point is
+    sampled at all; lost: two of (*P, h, w), see `_lost`; fill broadcasts to the result.
     """
     corners = rule.border == "reflect_101"
     fill = by_rows(fill, grid)
     to_pixels = pixels_from_theta(image.shape[-2:], corners, grid)
     per_unit = to_pixels[:2, :2].diagonal()
-    near = ((grid.detach() * per_unit + to_pixels[:2, 2]).abs() < LIMIT).all(-1)  # false for NaN
     grid = torch.where(near[..., None], grid, 0.0)
     if "reflect" in rule.border:
         # both reflections have period 4 here; far away torch's own loses all digits

@@ -143,15 +143,22 @@ def taps(position: Tensor, length: int | Tensor, rule: SamplingRule) -> list[Axi
 
 
 def axis_weights(t: Tensor, interpolation: str) -> list[Tensor]:
-    """The weights of the 2, 4 or 8 taps around a position with fraction 0 <= t <= 1."""
+    """The weights of the 2, 4 or 8 taps around a position with fraction 0 <= t <= 1.
+
+    That of the tap at or before the position is what the others leave of 1. So the gradient to a
+    position is a sum of differences of taps, which are exactly 0 where a border repeats one pixel:
+    up to 2^31 pixels away, towards a horizon, matrices multiply any rounding error.
+    """
     if interpolation == "bilinear":
         return [1 - t, t]
     if interpolation == "bicubic":
         near, far = _cubic_near, _cubic_far
-        return [far(1 + t), near(t), near(1 - t), far(2 - t)]
+        first, third, fourth = far(1 + t), near(1 - t), far(2 - t)
+        return [first, 1 - (first + third + fourth), third, fourth]
     raw = [_lanczos(t + 3 - k) for k in range(8)]
     total = sum(raw)
-    return [weight / total for weight in raw]
+    weights = [raw[k] / total for k in range(8) if k != 3]
+    return [*weights[:3], 1 - sum(weights), *weights[3:]]
 
 
 def _cubic_near(d: Tensor) -> Tensor:

@@ -51,6 +51,18 @@ def test_extreme_perspectives_agree_with_the_reference(rows):
     check(warp, noise(1, 1, 5, 6), rows, "bilinear", "constant")
 
 
+@pytest.mark.parametrize("interpolation", ["bilinear", "bicubic"])
+def test_taps_that_a_border_repeats_have_no_slope(interpolation):
+    """1e-5 from a horizon, a perspective multiplies what rounding leaves of it."""
+    rows = [[1.0, 0.1, 3.0], [0.05, 1.0, 2.0], [0.2, 0.13, 1e-5 - 0.53]]  # at pixel (2, 1)
+
+    def warp(image, matrix, **options):
+        return wk.warp_perspective(image, matrix, inverse=True, **options)
+
+    rows = torch.tensor(rows, dtype=torch.float64)
+    check(warp, noise(1, 1, 5, 6, dtype=torch.float32), rows, interpolation, "replicate")
+
+
 @pytest.mark.parametrize(
     ("kind", "border"),
     [

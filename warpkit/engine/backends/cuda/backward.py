@@ -83,13 +83,17 @@ def backward_kernel(
         if NEEDS_GRAD_MAPPING:
             fill_at = fill + channel * fill_channel
             fill_value = tl.load(fill_at, mask=have if DENSE else exists, other=0).to(REAL)
-            along, across = (
-                tl.zeros([CHANNEL_BLOCK, PIXELS], REAL),
-                tl.zeros([CHANNEL_BLOCK, PIXELS], REAL),
-            )
+            # by differences of taps, and of rows, which are 0 where a border repeats one pixel:
+            # up to 2^31 pixels away, towards a horizon, matrices multiply any rounding error
+            along = tl.zeros([CHANNEL_BLOCK, PIXELS], REAL)
+            across = tl.zeros([CHANNEL_BLOCK, PIXELS], REAL)
+            top = tl.zeros([CHANNEL_BLOCK, PIXELS], REAL)
             for j in tl.range(0, TAPS, loop_unroll_factor=UNROLL):
                 at_y, in_y = resolve(first_y, j, height, BORDER_Y)
                 weight_y, slope_y = weigh(ty, j, norm_y, WAY)
+                line = tl.zeros([CHANNEL_BLOCK, PIXELS], REAL)
+                change = tl.zeros([CHANNEL_BLOCK, PIXELS], REAL)
+                left = tl.zeros([CHANNEL_BLOCK, PIXELS], REAL)
                 for i in tl.static_range(TAPS):
                     at_x, in_x = resolve(first_x, i, width, BORDER_X)
                     weight_x, slope_x = weigh(tx, i, norm_x, WAY)
@@ -99,8 +103,13 @@ def backward_kernel(
                         REAL
                     )
                     value = tl.where(inside, value, fill_value)
-                    along += (weight_y * slope_x)[None, :] * value
-                    across += (slope_y * weight_x)[None, :] * value
+                    if i == 0:
+                        left = value
+                    change += slope_x[None, :] * (value - left)
+                    line += weight_x[None, :] * value
+                top = tl.where(j == 0, line, top)
+                along += weight_y[None, :] * change
+                across += slope_y[None, :] * (line - top)
             # selected by value, as in the reference: unread taps have no slope, even if NaN
             gx += tl.sum(tl.where(reached[None, :], g * along, 0.0), axis=0)
             gy += tl.sum(tl.where(reached[None, :], g * across, 0.0), axis=0)

@@ -27,11 +27,14 @@ template <class R, int DOWN> struct MappingGradient {
         for (int k = 0; k < g.count && !p.dense; k++) fills[k] = fill[k * p.fill_channel];
         t.planes_of(p, g.source, g.first, g.count, fills, planes);
         if constexpr (DOWN == 4) {
-            if (t.close) add_pixels<2, true>(p, t, g, planes);
-            else add_pixels<2, false>(p, t, g, planes);
+            if (t.close) add_pixels<2, true, true>(p, t, g, planes);
+            else add_pixels<2, false, true>(p, t, g, planes);
         } else
             with_taps(t.taps, [&](auto taps) {
-                if constexpr (taps > 1) add_pixels<taps, false>(p, t, g, planes);
+                if constexpr (taps == 2) add_pixels<2, false, true>(p, t, g, planes);
+                if constexpr (taps > 2)
+                    t.whole ? add_pixels<taps, false, false>(p, t, g, planes)
+                            : add_pixels<taps, false, true>(p, t, g, planes);
             });
         for (int k = 0; k < g.count && p.dense && !t.whole; k++)
             add_background(p, t, g, fill + k * p.fill_channel, k);
@@ -49,7 +52,11 @@ template <class R, int DOWN> struct MappingGradient {
   private:
     //     along = sum_j wy[j] sum_i dx[i] tap[j, i],  across = sum_j dy[j] sum_i wx[i] tap[j, i]
     // where the fill replaces a missing tap.
-    template <int TAPS, bool CLOSE>
+    //
+    // FAR: by differences of taps, and of rows, which are exactly 0 where these are equal. Towards
+    // a horizon points are up to 2^31 pixels away, and all taps read the same pixel of a border.
+    // They multiply the rounding error of a sum of slopes, which is 0 only in exact numbers.
+    template <int TAPS, bool CLOSE, bool FAR>
     void add_pixels(const WarpCall &p, const T &t, const Pushes<R> &g, const R *const *planes) {
         const bool whole = t.whole;
         const int count = g.count;
@@ -68,7 +75,7 @@ template <class R, int DOWN> struct MappingGradient {
                 part(g.pushed + GROUP * q, push);
                 Taps<R, TAPS, CLOSE> where(t, q);
                 for (int k = 0; k < count; k++) {
-                    V along, across, up[2];
+                    V along, across, up[2], top;
                     where.each_row(planes[k], [&](int n, const V *taps) {
                         if constexpr (TAPS == 2) {
                             if (n == 0) {
@@ -77,6 +84,14 @@ template <class R, int DOWN> struct MappingGradient {
                             }
                             along = fma(wy[1], taps[1] - taps[0], wy[0] * (up[1] - up[0]));
                             across = fma(wx[1], taps[1] - up[1], wx[0] * (taps[0] - up[0]));
+                        } else if constexpr (FAR) {
+                            V change = dx[1] * (taps[1] - taps[0]), line = wx[0] * taps[0];
+                            for (int i = 2; i < TAPS; i++)
+                                change = fma(dx[i], taps[i] - taps[0], change);
+                            for (int i = 1; i < TAPS; i++) line = fma(wx[i], taps[i], line);
+                            along = n ? fma(wy[n], change, along) : wy[0] * change;
+                            if (n == 0) top = line;
+                            across = n > 1 ? fma(dy[n], line - top, across) : dy[n] * (line - top);
                         } else {
                             V change = dx[0] * taps[0], line = wx[0] * taps[0];
                             for (int i = 1; i < TAPS; i++)

@@ -25,14 +25,18 @@ namespace WARPKIT_ISA {
 // Whether taps outside the image are missing along an axis; under other borders they are pixels.
 INLINE bool misses(int64_t border) { return border == CONSTANT || border == TRANSPARENT; }
 
+// The number of pixels after which a border that folds repeats.
+INLINE int64_t period_of(int64_t length, int64_t border) {
+    if (border == REFLECT) return 2 * length;
+    return border == WRAP ? length : most<int64_t>(2 * length - 2, 1);
+}
+
 // The pixel of 0 .. length - 1 that an index reads along an axis, or -1 if it is missing.
 inline int64_t resolve(int64_t index, int64_t length, int64_t border) {
     if (index >= 0 && index < length) return index;
     if (misses(border)) return -1;
     if (border == REPLICATE) return clamped(index, 0, length - 1);
-    int64_t period = length;  // WRAP
-    if (border == REFLECT) period = 2 * length;
-    if (border == REFLECT_101) period = most<int64_t>(2 * length - 2, 1);
+    const int64_t period = period_of(length, border);
     int64_t rest = index % period;
     rest += rest < 0 ? period : 0;
     if (border == WRAP) return rest;

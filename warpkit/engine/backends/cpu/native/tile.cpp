@@ -6,6 +6,13 @@
 namespace warpkit {
 namespace WARPKIT_ISA {
 
+// Half a pixel below 2^31, nearest rounds up to it, beyond int32: an index that reads the same
+// pixel of the image.
+INLINE double end_pixel(int64_t length, int64_t border) {
+    bool folds = !misses(border) && border != REPLICATE;
+    return LIMIT - double(folds ? period_of(length, border) : 1);
+}
+
 template <class R, int DOWN> void Tile<R, DOWN>::start(const WarpCall &p) {
     interpolation = p.interpolation, taps = p.taps, before = most<int64_t>(taps / 2 - 1, 0);
     room = PIXELS * (taps <= 2 ? 8 : taps * taps);
@@ -17,6 +24,7 @@ __attribute__((noinline)) void Tile<R, DOWN>::look(const WarpCall &p, int64_t it
                                                    int64_t y, bool sloped) {
     begin(p, item, x, y);
     marked = false;
+    if (taps == 1) end_x = end_pixel(p.width, p.border_x), end_y = end_pixel(p.height, p.border_y);
     for (int64_t r = 0; r < height; r += BAND) {
         int64_t count = DOWN == BAND ? BAND : least<int64_t>(BAND, height - r);
         find(p, r, count);
@@ -61,13 +69,13 @@ template <class R, int DOWN> int64_t Tile<R, DOWN>::whole_pixel(double v) const 
 }
 
 // The whole pixels of D positions along an axis, and their taps' weights, written from `weights`
-// on.
+// on. end: see `Tile::end_x`.
 template <int INTERPOLATION, bool SLOPED, class R>
-INLINE Ints weigh_axis(Doubles u, R *weights, R *slopes) {
+INLINE Ints weigh_axis(Doubles u, [[maybe_unused]] double end, R *weights, R *slopes) {
     constexpr int TAPS = TAPS_OF[INTERPOLATION];
     if constexpr (INTERPOLATION == NEAREST) {
         Doubles nearest = (u + ROUND) - ROUND;  // ties to even
-        return convert<Ints>(smaller(nearest, splat<Doubles>(LIMIT - 1)));
+        return convert<Ints>(nearest < LIMIT ? nearest : splat<Doubles>(end));
     } else {
         Doubles below = floor_of(u), weight[TAPS], slope[TAPS];
         weigh<INTERPOLATION, SLOPED>(u - below, weight, slope);
@@ -98,8 +106,8 @@ void Tile<R, DOWN>::weigh_band(int64_t r, int64_t count) {
         for (int64_t c = 0; q < end; q += L, c += ACROSS)
             for (int k = 0; k < L; k += D) {
                 Doubles u = piece<ACROSS>(point_x, n, c, k), v = piece<ACROSS>(point_y, n, c, k);
-                Ints i = weigh_axis<INTERPOLATION, SLOPED>(u, wx[0] + q + k, dx[0] + q + k);
-                Ints j = weigh_axis<INTERPOLATION, SLOPED>(v, wy[0] + q + k, dy[0] + q + k);
+                Ints i = weigh_axis<INTERPOLATION, SLOPED>(u, end_x, wx[0] + q + k, dx[0] + q + k);
+                Ints j = weigh_axis<INTERPOLATION, SLOPED>(v, end_y, wy[0] + q + k, dy[0] + q + k);
                 store(column + q + k, i), store(row + q + k, j);
             }
     }

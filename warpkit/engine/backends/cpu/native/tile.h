@@ -77,6 +77,7 @@ template <class R, int DOWN> struct Tile : SourcePoints, Order<R, DOWN> {
 
     int64_t interpolation;             // as in rules.h
     int64_t taps, before;              // along an axis, and how many before the whole pixel
+    double end_x, end_y;               // nearest: the whole pixel that stands for 2^31
     int64_t room;                      // pixels of a box, at most; else each pixel has its own
     int64_t left, top, columns, rows;  // the box of all taps, in the image
     int64_t stride;                    // from one row of the box to the next, in memory
