@@ -63,6 +63,18 @@ def test_both_budgets_hold_and_no_colour_is_new(smoothness, quantize):
         assert flow.jacobian_determinant(found.flow).min() > 0
 
 
+@pytest.mark.parametrize("dim", [-2, -3])
+def test_smoothness_limits_a_flow_that_changes_along_one_axis(dim):
+    """A ramp along x, brighter in one half and darker in the other: offsets of opposite signs."""
+    ramp = torch.linspace(0, 1, 20).expand(1, 1, 20, 20)
+    sign = torch.where(torch.arange(20) < 10, 1.0, -1.0)
+    sign = sign if dim == -2 else sign[:, None]
+    options = {"objective": lambda x: (x * sign).sum(), "image": ramp, "distribution": None}
+    found = run(**options, smoothness=0.2, epsilon=3.0).flow
+    assert 0.19 < found.diff(dim=dim).norm(dim=-1).max() <= 0.2
+    assert found.norm(dim=-1).max() > 0.4  # both halves moved
+
+
 def test_one_signed_step_by_hand():
     """From zero, the control points move against the sign of their gradient."""
     found = run(distribution=None, steps=1, step_size=0.3, smoothness=9.0)

@@ -206,6 +206,8 @@ REFUSED = {
     ("deep.png", "out.webp"): "WEBP does not hold 16-bit grey (try .png or .tif)",
     ("deep.png", "out.gif"): "GIF does not hold 16-bit grey (try .png or .tif)",
     ("wide.tif", "out.png"): "PNG does not hold 32-bit grey beyond 0 to 65535 (try .tif)",
+    ("next.tif", "out.png"): "PNG does not hold 32-bit grey beyond 0 to 65535 (try .tif)",
+    ("below.tif", "out.png"): "PNG does not hold 32-bit grey beyond 0 to 65535 (try .tif)",
     ("float.tif", "out.png"): "PNG does not hold floating-point grey (try .tif)",
     ("float.tif", "out.gif"): "GIF does not hold floating-point grey (try .tif)",
 }
@@ -218,6 +220,8 @@ def test_a_format_that_cannot_hold_the_mode_is_one_line(
     Image.fromarray(PIXELS).save("rgba.png")
     Image.fromarray(DEEP).save("deep.png")
     Image.fromarray(WIDE).save("wide.tif")
+    Image.fromarray(WIDE.clip(0, 2**16)).save("next.tif")
+    Image.fromarray(WIDE.clip(-1, 2**16 - 1)).save("below.tif")
     Image.fromarray(WIDE.astype(np.float32)).save("float.tif")
     assert turned(*names) == 1
     assert capsys.readouterr() == ("", f"warpkit: {names[1]}: {REFUSED[names]}\n")
@@ -225,9 +229,10 @@ def test_a_format_that_cannot_hold_the_mode_is_one_line(
 
 
 def test_32_bit_values_that_fit_16_bits_are_written_to_a_png(capsys: pytest.CaptureFixture[str]):
-    Image.fromarray(DEEP.astype(np.int32)).save("in.tif")
+    levels = WIDE.clip(0, 2**16 - 1)
+    Image.fromarray(levels).save("in.tif")
     assert turned("in.tif", "out.png") == 0
-    np.testing.assert_array_equal(result("out.png").astype(np.uint16), DEEP[::-1, ::-1])
+    np.testing.assert_array_equal(result("out.png").astype(np.uint16), levels[::-1, ::-1])
     said = "warpkit: in.tif: 32-bit grey converted to 16-bit grey\n"
     assert capsys.readouterr().err == said
 

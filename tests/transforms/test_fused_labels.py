@@ -109,3 +109,21 @@ def test_a_box_across_the_horizon_is_clamped_to_the_canvas():
     )
     # x' = x / (1 - x / 10): 8 -> 40, 12 -> -60
     assert fused.transform(given, params).tolist() == [[0, 0, 20, 20]]
+
+
+@pytest.mark.parametrize(
+    ("slope", "bias", "left", "right"),
+    # x' = (slope x + bias) / (1 - x / 10): where the two sides go, and on to both infinities
+    [(1, 0, 1, 12), (1, -20, 1, 30), (-3, 31, 8, 12)],  # 1.1, -60; -21, -5; 35, 25
+)
+def test_a_box_across_the_horizon_reaches_both_infinities(slope, bias, left, right):
+    """Its corners alone would leave out the pixels between them and the horizon."""
+    fused = Fused([RandomPerspective(0.5, 1.0), RandomHorizontalFlip(0.0)])
+    back = np.linalg.inv(np.array([[slope, 0, bias], [0, 1, 0], [-0.1, 0, 1]], np.float64))
+    numbers = (back / back[2, 2]).ravel().tolist()[:8]
+    params = {"draws": [{"coefficients": numbers}, None]}
+    given = tv_tensors.BoundingBoxes(
+        torch.tensor([[left, 1.0, right, 5]]), format="XYXY", canvas_size=(20, 20)
+    )
+    found = fused.transform(given, params)
+    np.testing.assert_allclose(found.numpy(), [[0, 0, 20, 20]], atol=1e-6)
