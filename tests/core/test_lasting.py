@@ -2,34 +2,21 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import pytest
 import torch
 
 import warpkit as wk
-from tests.support import ROOT
-from tests.support.forks import python
+from tests.support.every_call import assert_equal, results_in
 from warpkit.core.lasting import lasting
 
 
 def test_all_functions_train_after_calls_inside_inference_mode(tmp_path: Path):
     """As in a process without these calls, the first and the second time."""
-    found = []
-    for words in (["first"], []):
-        file = tmp_path / f"{len(words)}.pt"
-        command = [*python(), "-m", "tests.support.kept_tensors", *words, str(file)]
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
-        found.append(torch.load(file))
-    after, fresh = found
+    fresh, after = results_in("plain", tmp_path), results_in("inference_mode", tmp_path)
     assert after.keys() == fresh.keys()
-    assert len(fresh) > 150
-    for name, (truth, _) in fresh.items():
-        for tensors in after[name] + fresh[name][1:]:
-            for one, other in zip(tensors, truth, strict=True):
-                torch.testing.assert_close(one, other, rtol=0, atol=0, equal_nan=True, msg=name)
+    assert_equal(after, fresh)
 
 
 def test_kept_tensors_are_ordinary_ones():

@@ -45,7 +45,7 @@ def listed(value):
 
 def explained(image, where, **options):
     """The explanation of an image's full gradient support."""
-    mask = torch.zeros(getattr(image, "shape", (1, 2, 3)), dtype=torch.bool)
+    mask = torch.zeros(getattr(image, "shape", (1, 2, 3)), dtype=torch.bool, device="cpu")
     return wk.GradientSupport(0, mask.numel(), 0.0, mask).explain(where, **options)
 
 

@@ -59,7 +59,9 @@ def starts(level: Level, sweep: Sweep, count: int) -> tuple[Tensor, Tensor]:
     side = math.ceil(ROOM * max(*size, *source))
     frame = (side, side)
     center = torch.tensor([(side - 1) / 2] * 2, dtype=torch.float64, device=device)
-    middle = torch.tensor([(source[1] - 1) / 2, (source[0] - 1) / 2], dtype=torch.float64)
+    middle = torch.tensor(
+        [(source[1] - 1) / 2, (source[0] - 1) / 2], dtype=torch.float64, device=device
+    )
     offsets = middle.to(device) - linear @ center
     to_moving = torch.cat((linear, offsets[..., None]), -1)  # frame pixel -> moving pixel
     fft = (_fast_length(size[0] + side), _fast_length(size[1] + side))

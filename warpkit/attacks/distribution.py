@@ -156,7 +156,8 @@ class PerspectiveDistribution(AffineDistribution):
         sides = shares.new_tensor([max(width - 1, 1), max(height - 1, 1)])
         matrices = perspective_from_points(unit * sides, (unit + shares) * sides)
         still = (shares == 0).all(-1).all(-1)[:, None, None]
-        return torch.where(still, torch.eye(3).to(matrices), matrices)  # exactly the identity
+        identity = torch.eye(3, dtype=matrices.dtype, device=matrices.device)
+        return torch.where(still, identity, matrices)  # and not nearly it
 
 
 def is_convex(corners: Tensor) -> Tensor:

@@ -110,6 +110,8 @@ def printed(patch: Tensor, limits: tuple[float, float], quantize: bool) -> Tenso
     """The patch (C, h, w) as it is returned: on 8-bit levels within the limits, if requested."""
     if not quantize:
         return patch
-    low, high = (torch.tensor(limit, dtype=torch.float64) * 255 for limit in limits)
+    low, high = (
+        torch.tensor(limit, dtype=torch.float64, device=patch.device) * 255 for limit in limits
+    )
     levels = (patch.double() * 255).round().clamp(low.ceil(), high.floor())
     return (levels / 255).to(patch.dtype)

@@ -35,9 +35,16 @@ class Cylinder:
         check_positive("Cylinder", "radius", self.radius)
 
     def flow(self, size: Sequence[int]) -> Tensor:
-        """(h, w, 2), float64: what `warp_flow` and `paste_patches` take for a patch of (h, w)."""
-        height, width = checks.check_size("Cylinder.flow", "size", size)
-        x = torch.arange(width, dtype=torch.float64) - image_center((height, width))[0]
+        """(h, w, 2), float64: what `warp_flow` and `paste_patches` take for a patch of (h, w).
+
+        It is on torch's default device.
+        """
+        return self._flow(checks.check_size("Cylinder.flow", "size", size), None)
+
+    def _flow(self, size: tuple[int, int], device: torch.device | None) -> Tensor:
+        """`flow` on a device."""
+        height, width = size
+        x = torch.arange(width, dtype=torch.float64, device=device) - image_center(size)[0]
         radius = float(self.radius)  # torch has no scalars for integers beyond 64 bits
         along = (x / radius).clamp(-1, 1).asin() * radius
         # outside the cylinder: twice the patch away, where there is no paper
@@ -52,7 +59,7 @@ def bend_of(name: str, surface: Any, patch_size: tuple[int, int], like: Tensor) 
         return None
     wanted = f"a Cylinder, or a flow (h, w, 2) of the patch's size {patch_size}"
     if isinstance(surface, Cylinder):
-        return surface.flow(patch_size).to(like.device)
+        return surface._flow(patch_size, like.device)
     if isinstance(surface, type) or callable(surface):
         got = checks.kind_of(surface) if isinstance(surface, type) else "a function"
         checks.fail(name, "surface", wanted, got, TypeError)

@@ -146,17 +146,19 @@ def views(images: Tensor, matrices: Tensor, quantize: bool, warp_options: WarpKe
     warped = warp(images[:, None], matrices, **warp_options).flatten(0, 1)
     if not quantize:
         return warped
-    options = {key: in_levels(key, value) for key, value in warp_options.items()}
+    device = images.device
+    options = {key: in_levels(key, value, device) for key, value in warp_options.items()}
     options.pop("image_gradient", None)  # only the floating-point warp has this option
     with torch.no_grad():
         levels = warp(to_levels(images)[:, None], matrices, **options).flatten(0, 1)
     return straight_through(levels.to(warped.dtype) / 255, warped)
 
 
-def in_levels(name: str, value: Any) -> Any:
-    """A warp option for 8-bit images: colours are in levels of 255."""
+def in_levels(name: str, value: Any, device: torch.device) -> Any:
+    """A warp option for 8-bit images on a device: colours are in levels of 255."""
     if name == "border_value":
-        return torch.as_tensor(value).detach() * 255
+        value = value if isinstance(value, Tensor) else torch.as_tensor(value, device=device)
+        return value.detach() * 255
     return to_levels(value) if name == "background" and value is not None else value
 
 

@@ -195,7 +195,7 @@ def rendered(
         return mean(sphere, view, counts[0] if counts else (1, 1))
     # each item uses its own scale, so that it does not depend on the rest of the batch
     batch = broadcast_shapes(sphere.shape[:-3], view.batch)
-    number = torch.arange(len(counts)).reshape(view.batch).expand(batch)
+    number = torch.arange(len(counts), device="cpu").reshape(view.batch).expand(batch)
     images, views = sphere.expand(*batch, *sphere.shape[-3:]), _expanded(view, batch)
     pieces = [
         mean(images[index], views.item(index), counts[int(number[index])])

@@ -237,7 +237,7 @@ def as_exact(function: str, argument: str, value: Any, device: torch.device | No
 def array_dtype(value: np.ndarray | np.generic) -> torch.dtype | None:
     """torch's type for an array's type, of either byte order; None if torch has none."""
     if torch.compiler.is_compiling():  # Dynamo has no types, flags or strides of arrays
-        return torch.as_tensor(value).dtype
+        return torch.as_tensor(value, device="cpu").dtype
     return _named_dtype(value.dtype)
 
 
@@ -312,7 +312,8 @@ def same_type(
     device: torch.device | None,
     default: torch.dtype | None,
 ) -> list[Tensor]:
-    """The items as float tensors of one type, on one device."""
+    """The items as float tensors of one type, on one device: None is that of the first tensor."""
+    device = device or result_kind(*items)[0]
     tensors = [as_float(function, argument, item, device, default) for item in items]
     for tensor in tensors:
         check_device(function, argument, tensor, tensors[0].device, "its first item")

@@ -71,7 +71,7 @@ def linear_lookup(
     tensor([2.2500, 5.0000])
     """
     name = "linear_lookup"
-    array, dim = _array(name, array, dim)
+    array, dim = _array(name, array, dim, index)
     index = _index(name, index, array)
     border = _border(name, border)
     values, length = array.to(compute_dtype(array.dtype)), array.shape[dim]
@@ -130,7 +130,7 @@ def superposition_lookup(array: ArrayLike, weights: ArrayLike, *, dim: int = 0) 
     tensor(2.7500)
     """
     name = "superposition_lookup"
-    array, dim = _array(name, array, dim)
+    array, dim = _array(name, array, dim, weights)
     weights = _weights(name, "weights", weights, array, dim)
     flat = weights.reshape(-1, weights.shape[-1])
     first = array.movedim(dim, 0)
@@ -150,7 +150,7 @@ def residual_lookup(array: ArrayLike, index: ArrayLike, *, dim: int = 0) -> tupl
     (tensor(3.), tensor(-0.5000))
     """
     name = "residual_lookup"
-    array, dim = _array(name, array, dim)
+    array, dim = _array(name, array, dim, index)
     index = _index(name, index, array)
     length, flat = array.shape[dim], index.reshape(-1)
     if not flat.is_floating_point():
@@ -180,7 +180,7 @@ def assign(array: ArrayLike, index: ArrayLike, value: ArrayLike, *, dim: int = 0
     tensor([6., 2., 0.])
     """
     name = "assign"
-    array, dim = _array(name, array, dim)
+    array, dim = _array(name, array, dim, index, value)
     index = _index(name, index, array)
     values = _value(name, value, array, (dim, dim + 1), index.shape)
     if index.numel() == 0:
@@ -204,7 +204,7 @@ def superposition_assign(
     tensor([2.5000, 3.0000, 3.0000])
     """
     name = "superposition_assign"
-    array, dim = _array(name, array, dim)
+    array, dim = _array(name, array, dim, weights, value)
     weights = _weights(name, "weights", weights, array, dim)
     values = _value(name, value, array, (dim, dim + 1), weights.shape[:-1])
     first = array.movedim(dim, 0)
@@ -246,7 +246,7 @@ def assign_2d(
             [9., 4.]])
     """
     name = "assign_2d"
-    array, (row, column) = _array_2d(name, array, row_weights, column_weights)
+    array, (row, column) = _array_2d(name, array, row_weights, column_weights, value)
     weights = (row.unsqueeze(-1) * column.unsqueeze(-2)).flatten(-2)
     values = _value(name, value, array, (0, 2), weights.shape[:-1])
     table = _table(array.flatten(0, 1))
@@ -265,9 +265,12 @@ def _unflatten(result: Tensor, dim: int, shape: Sequence[int]) -> Tensor:
     return result.reshape((*result.shape[:dim], *shape, *result.shape[dim + 1 :]))
 
 
-def _array(name: str, array: Any, dim: object) -> tuple[Tensor, int]:
-    """A floating array with at least one row along `dim`, which becomes non-negative."""
-    array = checks.as_float(name, "array", array, None)
+def _array(name: str, array: Any, dim: object, *others: Any) -> tuple[Tensor, int]:
+    """A floating array with at least one row along `dim`, which becomes non-negative.
+
+    If it is none of torch's, it is put where the first tensor among the other arguments is.
+    """
+    array = checks.as_float(name, "array", array, checks.result_kind(array, *others)[0])
     if array.ndim == 0:
         checks.fail(name, "array", "of at least one dimension", "a number")
     wanted = f"an integer from {-array.ndim} to {array.ndim - 1} for {array.ndim} dimensions"
@@ -324,10 +327,10 @@ def _weights(name: str, argument: str, weights: Any, array: Tensor, dim: int) ->
 
 
 def _array_2d(
-    name: str, array: Any, row_weights: Any, column_weights: Any
+    name: str, array: Any, row_weights: Any, column_weights: Any, *others: Any
 ) -> tuple[Tensor, list[Tensor]]:
     """An array (H, W, ...), and the weights along both dimensions."""
-    array, _ = _array(name, array, 0)
+    array, _ = _array(name, array, 0, row_weights, column_weights, *others)
     if array.ndim < 2 or array.shape[1] == 0:
         checks.fail(name, "array", "of shape (H, W, ...), not empty", checks.shape_of(array))
     row = _weights(name, "row_weights", row_weights, array, 0)

@@ -76,7 +76,7 @@ def copyMakeBorder(
             checks.fail(name, argument, "a whole number below 2^31", f"{count!r:.60}")
     border = as_border(name, "borderType", borderType, BORDERS, ignored=BORDER_ISOLATED)
     dtype = src.dtype if isinstance(src, Tensor) else checks.array_dtype(src)
-    fill = torch.empty(0, dtype=torch.uint8)
+    fill = torch.empty(0, dtype=torch.uint8, device="cpu")
     if border == "constant":
         channels = 1 if src.ndim == 2 else src.shape[2]
         fill = _fill(name, value, channels, dtype, device_of(src))

@@ -65,7 +65,7 @@ def findHomography(
         wanted = "0: others select points, which has no gradient (use cv2.findHomography)"
         checks.fail(name, "method", wanted, f"{method!r:.60}")
     given = has_tensor(srcPoints, dstPoints)
-    mask = check_output(name, "mask", mask, torch.empty(0) if given else np.empty(0))
+    mask = check_output(name, "mask", mask, torch.empty(0, device="cpu") if given else np.empty(0))
     threshold = checks.float64_of(name, "ransacReprojThreshold", ransacReprojThreshold)
     if not given:
         matrix = plain_homography.of_four(srcPoints, dstPoints)

@@ -117,4 +117,4 @@ def _onto_sensor(turn: Tensor, corner: float) -> Tensor:
 
 
 def _of(*rows: tuple[float, ...]) -> Tensor:
-    return torch.tensor(rows, dtype=torch.float64)
+    return torch.tensor(rows, dtype=torch.float64, device="cpu")

@@ -176,7 +176,9 @@ def boxPoints(box: Any, points: ImageLike | None = None) -> Any:
     if points is None and (found := plain_matrices.corners(box)) is not None:
         return found
     device, dtype = checks.result_kind(*box)
-    points = check_output(name, "points", points, None if device is None else torch.empty(0))
+    points = check_output(
+        name, "points", points, None if device is None else torch.empty(0, device="cpu")
+    )
     center, size = (_floats(name, "box", part, device, checks.as_pair) for part in box[:2])
     angle = _floats(name, "box", box[2], device)
     batches = {"box[0]": center.shape[:-1], "box[1]": size.shape[:-1], "box[2]": angle.shape}

@@ -87,7 +87,9 @@ def converted(map1: Any, map2: Any, kind: str, whole: bool) -> Maps | None:
 @lasting
 def _rings(size: tuple[int, int], radius: float, log: bool) -> tuple[np.ndarray, ...]:
     """The cosines, the sines and the distances that `map_to_polar` of `plain_calls` needs."""
-    rho, angles = opencv_polar.rings(size, torch.tensor(radius, dtype=torch.float64), log)
+    rho, angles = opencv_polar.rings(
+        size, torch.tensor(radius, dtype=torch.float64, device="cpu"), log
+    )
     parts = angles.cos()[:, 0], angles.sin()[:, 0], rho.float().double()
     return tuple(part.numpy() for part in parts)
 

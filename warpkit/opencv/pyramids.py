@@ -157,9 +157,8 @@ def getRectSubPix(
     value = opencv_rectangles.rectangle(source.detach(), center.detach(), (height, width), floating)
     value = value.to(dtype) if floating else convert(value, dtype)
     if floating and is_followed(source, center):
-        corner = center.double() - torch.tensor([(width - 1) / 2, (height - 1) / 2]).to(
-            center.device
-        )
+        half = torch.tensor([(width - 1) / 2, (height - 1) / 2], device=center.device)
+        corner = center.double() - half
         points = pixel_points((height, width), torch.float64, center.device) + corner
         rule = SamplingRule("bilinear", "replicate")
         exact = warp.remap_by(name, source.to(dtype), points, rule, 0.0, None, "auto")

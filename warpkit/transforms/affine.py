@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from math import cos, radians, sin, tan
 from typing import Any
 
+import torch
 from torch import Tensor
 from torchvision import tv_tensors
 from torchvision.transforms import v2
@@ -172,7 +173,8 @@ class RandomRotation(Geometric, v2.RandomRotation):
             return width, height
         still: dict[str, Any] = {"translate": [0.0, 0.0], "scale": 1.0, "shear": [0.0, 0.0]}
         rows = _get_inverse_affine_matrix([0.0, 0.0], -angle, **still)
-        width, height = _compute_affine_output_size(rows, width, height)
+        with torch.device("cpu"):  # it makes tensors on torch's default device, and reads them
+            width, height = _compute_affine_output_size(rows, width, height)
         return height, width
 
     def _rows(self, params: dict[str, Any], size: Sequence[int]) -> Rows:

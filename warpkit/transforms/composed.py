@@ -37,11 +37,11 @@ def is_matrix(mapping: Tensor) -> bool:
 def compose(mappings: Sequence[Tensor], size: tuple[int, int]) -> ComposedMap:
     """Combine mappings, (3, 3) or (h, w, 2), in order; the last canvas has `size` (h, w)."""
     if all(map(is_matrix, mappings)):
-        total = torch.eye(3, dtype=torch.float64)
+        total = torch.eye(3, dtype=torch.float64, device="cpu")
         for matrix in mappings:
             total = matrix @ total
         return ComposedMap(tuple(mappings), as_result(total + 0.0, torch.float64), size)
-    to_source, flow = torch.eye(3, dtype=torch.float64), None
+    to_source, flow = torch.eye(3, dtype=torch.float64, device="cpu"), None
     pixels = pixel_points(size, torch.float64, to_source.device)
     for mapping in reversed(mappings):  # from the last canvas back to the image
         if not is_matrix(mapping):

@@ -48,7 +48,7 @@ def map_of(transform: Any, params: dict[str, Any]) -> Tensor:
     """The map: (3, 3), source -> destination."""
     right, down = moved_by(transform, params)
     rows = [[1.0, 0.0, right], [0.0, 1.0, down], [0.0, 0.0, 1.0]]
-    return torch.tensor(rows, dtype=torch.float64)
+    return torch.tensor(rows, dtype=torch.float64, device="cpu")
 
 
 def _sides(padding: Any) -> tuple[int, int, int, int]:

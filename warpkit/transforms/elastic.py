@@ -61,7 +61,7 @@ class ElasticTransform(Geometric, v2.ElasticTransform):
     def map(self, params: dict[str, Any], size: Sequence[int]) -> Tensor:
         """The flow (h, w, 2) of images of `size` (H, W), as `warp_flow` takes it, float64."""
         height, width = size
-        half = torch.tensor([width / 2, height / 2], dtype=torch.float64)
+        half = torch.tensor([width / 2, height / 2], dtype=torch.float64, device="cpu")
         return params["displacement"][0].double().cpu() * half  # torchvision's reach from -1 to 1
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:

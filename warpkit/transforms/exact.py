@@ -36,7 +36,7 @@ class RandomHorizontalFlip(Geometric, v2.RandomHorizontalFlip):
     def map(self, params: dict[str, Any], size: Sequence[int]) -> Tensor:
         """Where pixels of images of `size` (H, W) go: (3, 3), source -> destination."""
         rows = [[-1.0, 0.0, size[1] - 1.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
-        return torch.tensor(rows, dtype=torch.float64)
+        return torch.tensor(rows, dtype=torch.float64, device="cpu")
 
 
 class RandomVerticalFlip(Geometric, v2.RandomVerticalFlip):
@@ -62,7 +62,7 @@ class RandomVerticalFlip(Geometric, v2.RandomVerticalFlip):
     def map(self, params: dict[str, Any], size: Sequence[int]) -> Tensor:
         """Where pixels of images of `size` (H, W) go: (3, 3), source -> destination."""
         rows = [[1.0, 0.0, 0.0], [0.0, -1.0, size[0] - 1.0], [0.0, 0.0, 1.0]]
-        return torch.tensor(rows, dtype=torch.float64)
+        return torch.tensor(rows, dtype=torch.float64, device="cpu")
 
 
 class CenterCrop(Geometric, v2.CenterCrop):
@@ -97,4 +97,4 @@ class CenterCrop(Geometric, v2.CenterCrop):
             for old, new in zip(size, self.size, strict=True)  # pyright: ignore
         )
         rows = [[1.0, 0.0, right], [0.0, 1.0, down], [0.0, 0.0, 1.0]]
-        return torch.tensor(rows, dtype=torch.float64) + 0.0
+        return torch.tensor(rows, dtype=torch.float64, device="cpu") + 0.0

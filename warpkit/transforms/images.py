@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import PIL.Image
 import torch
 from torch import Tensor
@@ -71,7 +72,7 @@ def through(
             wanted = f"a PIL image of one of the modes {', '.join(PIL_MODES)}: see convert()"
             checks.fail(name, "inpt", wanted, repr(inpt.mode))
         # as a batch it is channels-last, like Pillow's pixels: 512 x 512 RGB in half the time
-        batch = v2.functional.pil_to_tensor(inpt)[None]
+        batch = pixels_of(inpt)[None]
         sampled = through(name, batch, interpolation, sample)[0]
         if inpt.mode == "I;16":
             sampled = sampled.view(torch.int16)  # the type by which torchvision knows it
@@ -96,6 +97,12 @@ def through(
         sampled = as_labels(saturated(sampled, pixels.dtype), pixels.dtype)
     result = sampled[0] if pixels.ndim == 2 else sampled
     return retyped(result, inpt)
+
+
+def pixels_of(picture: PIL.Image.Image) -> Tensor:
+    """A PIL image's pixels (C, H, W); torchvision has them on torch's default device."""
+    array = np.array(picture)
+    return torch.from_numpy(array if array.ndim == 3 else array[..., None]).permute(2, 0, 1)
 
 
 def retyped(result: Tensor, given: Any, **changes: Any) -> Any:
@@ -152,4 +159,6 @@ def warp(
 
 def matrix_of(rows: Rows) -> Tensor:
     """The matrix (3, 3), float64, of two rows that map source -> destination."""
-    return as_result(torch.tensor((*rows, (0.0, 0.0, 1.0)), dtype=torch.float64), torch.float64)
+    return as_result(
+        torch.tensor((*rows, (0.0, 0.0, 1.0)), dtype=torch.float64, device="cpu"), torch.float64
+    )

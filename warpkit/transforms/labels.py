@@ -36,14 +36,14 @@ def move_keypoints(
     """Move key points, which each mapping counts from (-x, -y) of its offset, in pixels."""
     moved = points.as_subclass(Tensor).double()
     shape, moved = moved.shape, moved.reshape(-1, 2)
-    pending = torch.eye(3, dtype=torch.float64)
+    pending = torch.eye(3, dtype=torch.float64, device="cpu")
     for mapping, offset in zip(composed.mappings, offsets, strict=True):
         if is_matrix(mapping):
             pending = counted_from(mapping, offset) @ pending
             continue
         there = transform_points(pending.to(moved.device), moved)
         moved = _by_flow(there - moved.new_tensor(offset), mapping) + moved.new_tensor(offset)
-        pending = torch.eye(3, dtype=torch.float64)
+        pending = torch.eye(3, dtype=torch.float64, device="cpu")
     moved = transform_points(pending.to(moved.device), moved).reshape(shape).to(points.dtype)
     return retyped(moved, points, canvas_size=composed.size)
 
@@ -101,9 +101,9 @@ def outline(corners: Tensor, composed: ComposedMap, spans: int) -> Tensor:
 
 def counted_from(matrix: Tensor, offset: tuple[float, float]) -> Tensor:
     """A matrix (3, 3) for coordinates that are greater by `offset` (x, y)."""
-    there = torch.eye(3, dtype=torch.float64)
-    there[:2, 2] = torch.tensor(offset, dtype=torch.float64)
-    back = torch.eye(3, dtype=torch.float64)
+    there = torch.eye(3, dtype=torch.float64, device="cpu")
+    there[:2, 2] = torch.tensor(offset, dtype=torch.float64, device="cpu")
+    back = torch.eye(3, dtype=torch.float64, device="cpu")
     back[:2, 2] = -there[:2, 2]
     return there @ matrix @ back
 

@@ -62,7 +62,7 @@ class RandomPerspective(Geometric, v2.RandomPerspective):
 
         Without `size`, which is deprecated, the matrix maps destination -> source.
         """
-        to_source = torch.tensor(self._rows(params), dtype=torch.float64)
+        to_source = torch.tensor(self._rows(params), dtype=torch.float64, device="cpu")
         if size is not None:
             return as_result(inverse_map(to_source), torch.float64)
         text = "RandomPerspective.matrix(params) maps destination -> source; "

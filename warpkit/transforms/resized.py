@@ -70,7 +70,9 @@ class Resize(Geometric, v2.Resize):
         """(H, W) of what images of `size` (H, W) become."""
         height, width = size
         check_sides("Resize", size)
-        nothing = torch.empty(0, height, width)  # no channel: all of its size and no work
+        nothing = torch.empty(
+            0, height, width, device="cpu"
+        )  # no channel: all of its size and no work
         of_size = v2.functional.resize(nothing, self.size, max_size=self.max_size)
         made = (of_size.shape[-2], of_size.shape[-1])
         if 0 in made:
@@ -195,4 +197,4 @@ def onto(size: Sequence[int], box: Sequence[float]) -> Tensor:
         [0.0, d, d * (0.5 - y1) - 0.5],
         [0.0, 0.0, 1.0],
     ]
-    return torch.tensor(rows, dtype=torch.float64)
+    return torch.tensor(rows, dtype=torch.float64, device="cpu")

@@ -144,7 +144,8 @@ class Run(v2.Transform):
             if p is not None and torch.rand(1) >= p:
                 draws.append(None)
                 continue
-            params = transform.make_params([torch.empty(0, *size) for size in sizes])
+            sized = [torch.empty(0, *size, device="cpu") for size in sizes]
+            params = transform.make_params(sized)
             draws.append(params)
             sizes = [Step(transform, params, size).output_size() for size in sizes]
         return draws

@@ -136,11 +136,11 @@ def border_values(call: ParityCall, name: str) -> Tensor:
     """(..., 4) float64: cv2 takes four numbers and uses number c mod 4 for channel c."""
     channels = call.image.shape[-3]
     value = call.options.get("border_value", 0.0)
-    value = checks.as_float(name, "border_value", value, None, torch.float64)
+    value = checks.as_float(name, "border_value", value, call.image.device, torch.float64)
     value = value.detach().cpu().double()
     value = value.expand(channels) if value.ndim == 0 else value.expand(*value.shape[:-1], channels)
-    four = value[..., torch.arange(4) % channels]
-    if channels > 4 and (four[..., torch.arange(channels) % 4] != value).any():
+    four = value[..., [c % channels for c in range(4)]]
+    if channels > 4 and (four[..., [c % 4 for c in range(channels)]] != value).any():
         wanted = "the same for channels that lie 4 apart, as OpenCV holds 4 numbers"
         checks.fail(name, "border_value", wanted, "others")
     return four
@@ -156,7 +156,8 @@ def check_call(cv2: Any, call: ParityCall, name: str) -> None:
         return
     height, width = call.image.shape[-2:]
     one = min(height, width) == 1 and call.border == "reflect_101"
-    steps = call.sources().abs().nan_to_num(nan=0.0) / torch.tensor([width, height])
+    places = call.sources().abs().nan_to_num(nan=0.0)
+    steps = places / places.new_tensor([width, height])
     if (one and call.interpolation == "bicubic") or steps.sum() > PATIENCE:
         far = "one pixel wide or high" if one else "so far outside"
         wanted = f"other than {call.border!r} for positions {far}, where OpenCV 5 loops for ever"
@@ -168,7 +169,7 @@ def interior(call: ParityCall) -> Tensor:
     points = call.sources()
     height, width = call.image.shape[-2:]
     reach = TAPS[call.interpolation] / 2
-    size = torch.tensor([width, height])
+    size = points.new_tensor([width, height])
     low = reach - 1 + ROUNDED  # the first pixel read is floor(p) - reach + 1
     high = size - reach - ROUNDED
     return ((points >= low) & (points <= high)).all(-1)[..., None, :, :]

@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from warpkit.core.environment import versions_of
-from warpkit.engine.sampling.maps import inverse_map, to_3x3
+from warpkit.engine.sampling.maps import inverse_map, pixel_points, to_3x3
 from warpkit.engine.sampling.reference import convert
 from warpkit.geometry import to_theta
 
@@ -57,7 +57,7 @@ def by_grid_sample(task: PeerTask) -> Tensor | None:
         grid = F.affine_grid(theta.to(image.dtype), list(image.shape), align_corners=corners)
     else:
         points = task.where if task.kind == "remap" else carried(task.where, height, width)
-        size = torch.tensor([width, height]) - int(corners)
+        size = points.new_tensor([width, height]) - int(corners)
         shift = 0 if corners else 1
         grid = ((2 * points + shift) / size - 1).to(image.dtype)
     result = F.grid_sample(image - value, grid, task.interpolation, mode, align_corners=corners)
@@ -106,8 +106,9 @@ def by_torchvision(task: PeerTask) -> Tensor | None:
             results.append(functional.affine(image, *call, center=center, **options))
         else:
             # destination -> source, also in edge coordinates
-            half = torch.tensor([[1, 0, 0.5], [0, 1, 0.5], [0, 0, 1]], dtype=torch.float64)
-            matrix = half @ inverse_map(to_3x3(task.where[k])) @ inverse_map(half)
+            where = to_3x3(task.where[k]).double()
+            half = where.new_tensor([[1, 0, 0.5], [0, 1, 0.5], [0, 0, 1]])
+            matrix = half @ inverse_map(where) @ inverse_map(half)
             coefficients = (matrix / matrix[2, 2]).flatten()[:8].tolist()
             call = {"startpoints": None, "endpoints": None, "coefficients": coefficients}
             results.append(functional.perspective(image, **call, **options))
@@ -140,7 +141,7 @@ def back(result: Tensor, task: PeerTask) -> Tensor:
 
 def carried(matrix: Tensor, height: int, width: int) -> Tensor:
     """The source points (B, H, W, 2) of matrices (B, 3, 3), source -> destination."""
-    y, x = torch.meshgrid(torch.arange(height), torch.arange(width), indexing="ij")
-    ones = torch.stack((x, y, torch.ones_like(x)), dim=-1).to(matrix.dtype)
+    points = pixel_points((height, width), matrix.dtype, matrix.device)
+    ones = torch.cat((points, torch.ones_like(points[..., :1])), dim=-1)
     points = torch.einsum("bij,hwj->bhwi", inverse_map(matrix), ones)
     return points[..., :2] / points[..., 2:]

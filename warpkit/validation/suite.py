@@ -111,9 +111,11 @@ class Suite:
         shape = (1, setting.channels, *CROP)
         if setting.dtype.startswith("float"):
             dtype = getattr(torch, setting.dtype)
-            noise = torch.rand(shape, generator=generator, dtype=torch.float64).to(dtype)
+            noise = torch.rand(shape, generator=generator, dtype=torch.float64, device="cpu").to(
+                dtype
+            )
         else:
-            noise = torch.randint(0, 65536, shape, generator=generator)
+            noise = torch.randint(0, 65536, shape, generator=generator, device="cpu")
             noise = (noise >> 8 if setting.dtype == "uint8" else noise) / 1.0
             noise = noise - 32768 if setting.dtype == "int16" else noise
             noise = noise.to(getattr(torch, setting.dtype))
@@ -135,12 +137,12 @@ class Suite:
 
     def where(self, kind: str) -> Tensor:
         """The maps: (B, 2, 3), (B, 3, 3) or (B, h, w, 2)."""
-        which = torch.arange(self.count) % 2
+        which = torch.arange(self.count, device="cpu") % 2
         if kind == "affine":
             turns = [geometry.affine_matrix(**doubles(part)) for part in parts()]
             return torch.stack(turns)[which]
         if kind == "perspective":
-            return torch.tensor(TILTS, dtype=torch.float64)[which]
+            return torch.tensor(TILTS, dtype=torch.float64, device="cpu")[which]
         return torch.stack([waves(9.0), waves(2.3)])[which]
 
     def run(self, setting: Setting) -> Row:
@@ -170,7 +172,7 @@ class Suite:
             [parts()[k % 2] for k in range(self.count)] if setting.map == "affine" else None,
             setting.interpolation,
             setting.border,
-            torch.tensor(border_value(setting)),
+            torch.tensor(border_value(setting), device="cpu"),
         )
         return {name: peers.PEERS[name](task) for name in self.peers}
 
@@ -186,7 +188,7 @@ def crop(photograph: Tensor) -> Tensor:
     colours = colours.double().round().to(torch.uint8)
     for dim, side in ((-2, CROP[0]), (-1, CROP[1])):
         start = max(0, (colours.shape[dim] - side) // 2)
-        index = (start + torch.arange(side)) % colours.shape[dim]
+        index = (start + torch.arange(side, device="cpu")) % colours.shape[dim]
         colours = colours.index_select(dim, index)
     return colours
 
@@ -206,7 +208,7 @@ def typed(image: Tensor, dtype: str) -> Tensor:
 
 def border_value(setting: Setting) -> list[float]:
     """One value for each channel, between black and white."""
-    shares = torch.tensor([0.2, 0.75, 0.4, 0.6][: setting.channels])
+    shares = torch.tensor([0.2, 0.75, 0.4, 0.6][: setting.channels], device="cpu")
     values = typed((shares * 255).round(), setting.dtype)
     return values.double().tolist()
 
@@ -217,12 +219,16 @@ def parts() -> list[dict[str, Any]]:
 
 
 def doubles(part: dict[str, Any]) -> dict[str, Tensor]:
-    return {name: torch.tensor(value, dtype=torch.float64) for name, value in part.items()}
+    return {
+        name: torch.tensor(value, dtype=torch.float64, device="cpu") for name, value in part.items()
+    }
 
 
 def waves(period: float) -> Tensor:
     """A field of points (H, W, 2), some of which are a few pixels outside the image."""
-    y, x = torch.meshgrid(*(torch.arange(n, dtype=torch.float64) for n in CROP), indexing="ij")
+    y, x = torch.meshgrid(
+        *(torch.arange(n, dtype=torch.float64, device="cpu") for n in CROP), indexing="ij"
+    )
     points = torch.stack((x + 4 * torch.sin(y / period) - 3, y + 5 * torch.cos(x / period)), -1)
     return points.float().double()  # cv2 stores maps as float32
 

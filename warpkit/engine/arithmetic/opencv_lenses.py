@@ -95,7 +95,9 @@ def tilts(tx: float, ty: float) -> tuple[Tensor, Tensor]:
     there = _product(((a, 0.0, -b), (0.0, a, -c), (0.0, 0.0, 1.0)), turn)
     flat = (per, 0.0, per * b), (0.0, per, per * c), (0.0, 0.0, 1.0)
     back = _product(tuple(zip(*turn, strict=True)), flat)
-    return torch.tensor(there, dtype=torch.float64), torch.tensor(back, dtype=torch.float64)
+    return torch.tensor(there, dtype=torch.float64, device="cpu"), torch.tensor(
+        back, dtype=torch.float64, device="cpu"
+    )
 
 
 def _product(a: Rows, b: Rows) -> Rows:

@@ -84,7 +84,7 @@ def in_vectors(count: int, dtype: str, arithmetic: str) -> tuple[int, int]:
     """
     if arithmetic == "opencv4" and dtype in ("int16", "float64"):
         return 0, 0
-    lanes = VECTOR_BYTES // torch.empty(0, dtype=getattr(torch, dtype)).element_size()
+    lanes = VECTOR_BYTES // torch.empty(0, dtype=getattr(torch, dtype), device="cpu").element_size()
     if dtype == "float32":
         at_once = lanes // 4
         return max(0, (3 * count - lanes) // (3 * at_once) + 1) * at_once, 0

@@ -20,7 +20,9 @@ def rectangle(image: Tensor, center: Tensor, size: tuple[int, int], floating: bo
 
     floating: unrounded sums as floats; otherwise rounded bytes in float64.
     """
-    half = torch.tensor([(size[1] - 1) / 2, (size[0] - 1) / 2], dtype=torch.float32)
+    half = torch.tensor(
+        [(size[1] - 1) / 2, (size[0] - 1) / 2], dtype=torch.float32, device=center.device
+    )
     corner = center.float() - half.to(center.device)
     first = corner.floor()
     a, b = (corner - first).unbind()

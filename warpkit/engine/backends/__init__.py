@@ -261,7 +261,9 @@ class PictureBackend(Protocol):
 def select_pictures() -> PictureBackend | None:
     """The backend with kernels for pictures, or None."""
     module = backend_module("cpu")
-    refused = module.unsupported_reasons(torch.empty(0), SamplingRule("nearest", "constant"))
+    refused = module.unsupported_reasons(
+        torch.empty(0, device="cpu"), SamplingRule("nearest", "constant")
+    )
     if refused:
         return None
     from warpkit.engine.backends.cpu import pictures

@@ -102,8 +102,8 @@ def has_second_order() -> bool:
     found = []
 
     def ask() -> None:
-        grid = torch.zeros(1, 1, 1, 2, requires_grad=True)
-        value = F.grid_sample(torch.ones(1, 1, 2, 2), grid, align_corners=False)
+        grid = torch.zeros(1, 1, 1, 2, requires_grad=True, device="cpu")
+        value = F.grid_sample(torch.ones(1, 1, 2, 2, device="cpu"), grid, align_corners=False)
         try:
             (first,) = torch.autograd.grad(value.sum(), grid, create_graph=True)
             torch.autograd.grad(first.sum(), grid)

@@ -338,5 +338,5 @@ def _in_groups(
 
 def _entries(shape: Sequence[int], batch: Sequence[int]) -> list[int]:
     """For each item of the flattened `batch`, the index of its entry in the flattened `shape`."""
-    numbers = torch.arange(math.prod(shape)).reshape(tuple(shape))
+    numbers = torch.arange(math.prod(shape), device="cpu").reshape(tuple(shape))
     return numbers.expand(*batch).flatten().tolist()

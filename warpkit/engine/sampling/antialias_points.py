@@ -65,7 +65,13 @@ def sample(
         return mean(image, points, [across, down], fill, counts[0] if counts else (1, 1))
     # each item has its own scale, and does not depend on the other items of its batch
     batch = broadcast_shapes(image.shape[:-3], points.shape[:-3])
-    maps = torch.arange(len(counts)).reshape(points.shape[:-3]).expand(batch).flatten().tolist()
+    maps = (
+        torch.arange(len(counts), device="cpu")
+        .reshape(points.shape[:-3])
+        .expand(batch)
+        .flatten()
+        .tolist()
+    )
     images = image.expand(*batch, *image.shape[-3:])
     fields = [field.expand(*batch, *field.shape[-3:]) for field in (points, across, down)]
     fills = fill.expand(*batch, *fill.shape[-3:]) if fill.ndim > 3 else None

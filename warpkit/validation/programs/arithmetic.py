@@ -133,7 +133,9 @@ def _by_factor(levels: Tensor, placement: Placement, how: Resampling) -> Tensor:
     """cv2.resize of (..., C, H, W), called with fx and fy."""
     fy, fx = placement.factors
     if how.single:
-        fy, fx = (float(torch.tensor(factor, dtype=torch.float32)) for factor in (fy, fx))
+        fy, fx = (
+            float(torch.tensor(factor, dtype=torch.float32, device="cpu")) for factor in (fy, fx)
+        )
     return resize_by(
         "identify",
         levels,
@@ -231,7 +233,7 @@ def _overshoots(how: Resampling) -> bool:
 
 def _exact_has(name: Filter, antialias: bool) -> bool:
     try:
-        resize(torch.zeros(1, 9, 9), (5, 5), interpolation=name, antialias=antialias)
+        resize(torch.zeros(1, 9, 9, device="cpu"), (5, 5), interpolation=name, antialias=antialias)
     except ValueError:
         return False
     return True

@@ -83,7 +83,7 @@ def drift(model: Callable[[torch.Tensor], Any], one: Array, other: Array) -> Dri
                 made = model(torch.from_numpy(numbers.astype(np.float32))[None])
         except (RuntimeError, ValueError):
             return None
-        outputs.append(torch.as_tensor(made).double().flatten(1))
+        outputs.append(torch.as_tensor(made, device="cpu").double().flatten(1))
     if outputs[0].shape != outputs[1].shape:
         return None
     apart = (outputs[0] - outputs[1]).abs()

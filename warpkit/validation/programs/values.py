@@ -250,7 +250,7 @@ def _gray(
     for colour in generator.integers(0, 256, (COLOURS, 3)).tolist():
         numbers.append(program(pictures.flat(*program.shape, colour))[:, place[0], place[1]])
         colours.append(tuple(colour))
-    got, given = np.stack(numbers), torch.tensor(colours, dtype=torch.uint8)
+    got, given = np.stack(numbers), torch.tensor(colours, dtype=torch.uint8, device="cpu")
     mean = matrix.mean(0)
     fits: list[tuple[float, Values]] = []
     for sum_, weights in [*LIBRARY_WEIGHTS.items(), *(("floats", w) for w in KNOWN_WEIGHTS)]:

@@ -29,7 +29,7 @@ def _limits(dtype: torch.dtype) -> np.ndarray:
 def four_points(src: Tensor, dst: Tensor, dtype: torch.dtype) -> tuple[Tensor, bool]:
     """Perspectives (B, 3, 3) of points (B, 4, 2), float64, and whether all items have a unique
     one."""
-    found = torch.empty((len(src), 3, 3), dtype=torch.float64)
+    found = torch.empty((len(src), 3, 3), dtype=torch.float64, device="cpu")
     return found, _fitted("four_points", {"src": src, "dst": dst, "matrix": found}, dtype)
 
 
@@ -48,7 +48,7 @@ def similarity(
     src: Tensor, dst: Tensor, weights: Tensor | None, dtype: torch.dtype
 ) -> tuple[Tensor, bool]:
     """Similarities (B, 2, 3) of points (B, N, 2), float64, and whether all items have one."""
-    found = torch.empty((len(src), 2, 3), dtype=torch.float64)
+    found = torch.empty((len(src), 2, 3), dtype=torch.float64, device="cpu")
     arrays = {"src": src, "dst": dst, "matrix": found}
     arrays |= {} if weights is None else {"weights": weights.contiguous()}
     return found, _fitted("similarity", arrays, dtype)
@@ -66,7 +66,7 @@ def homography(entries: Tensor, src: Tensor, dst: Tensor, steps: int) -> Tensor:
 
 
 def _fitted(task: str, arrays: dict[str, Tensor], dtype: torch.dtype) -> bool:
-    good = torch.empty(len(arrays["src"]), dtype=torch.long)
+    good = torch.empty(len(arrays["src"]), dtype=torch.long, device="cpu")
     arrays |= {name: arrays[name].contiguous() for name in ("src", "dst")}
     _run(task, arrays | {"good": good}, _limits(dtype))
     return bool(good.all())

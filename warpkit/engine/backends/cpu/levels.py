@@ -34,7 +34,7 @@ def smooth(image: Tensor, weights: Sequence[float], out: Tensor) -> None:
 
 def smooth_with_slopes(image: Tensor, weights: Sequence[float]) -> tuple[Tensor, Tensor, Tensor]:
     """(N, C, h, w) smoothed, and its slopes along x and y."""
-    out = [torch.empty(image.shape, dtype=image.dtype) for _ in range(3)]
+    out = [torch.empty(image.shape, dtype=image.dtype, device="cpu") for _ in range(3)]
     _run(image, weights, out[0], (out[1], out[2]))
     return out[0], out[1], out[2]
 

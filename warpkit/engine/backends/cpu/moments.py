@@ -45,7 +45,7 @@ def second_sums(
     """As `SumsBackend.second_sums`."""
     arrays = dict(zip(("fixed", "fixed_x", "fixed_y"), fixed, strict=True))
     arrays |= {"seen": seen, "weight": weight, "gain": gain, "bias": bias}
-    arrays["half"] = torch.tensor(half, dtype=torch.float64)
+    arrays["half"] = torch.tensor(half, dtype=torch.float64, device="cpu")
     return _sums("second_sums", arrays, degree + 1)
 
 

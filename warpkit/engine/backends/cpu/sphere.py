@@ -65,7 +65,7 @@ def _rule(interpolation: str) -> SamplingRule:
 
 def _nothing(picture: Tensor) -> Tensor:
     """The fill for pixels without a position."""
-    return torch.zeros((), dtype=compute_dtype(picture.dtype))
+    return torch.zeros((), dtype=compute_dtype(picture.dtype), device="cpu")
 
 
 def _view(

@@ -48,30 +48,34 @@ def resize(image: Tensor, size: Sequence[int], interpolation: str) -> Tensor:
 
     if not CHOOSES_ORDER:
         return as_images(across_first(planes), image)
-    height, width = (torch.scalar_tensor(side, dtype=torch.int64) for side in image.shape[-2:])
+    whole: Any = {"dtype": torch.int64, "device": image.device}
+    height, width = (torch.scalar_tensor(side, **whole) for side in image.shape[-2:])
     is_first = (height > rows) & (height - rows > 2 * (width - columns))
     return as_images(torch.cond(is_first, down_first, across_first, (planes,)), image)
 
 
 def _filtered(planes: Tensor, size: int, filter_of: Any, reach: float) -> Tensor:
     """One pass of bytes (P, n, k) along their rows: a window for every output row."""
-    rows, high, low = _table(planes.shape[1], size, filter_of, reach)
+    rows, high, low = _table(planes.shape[1], size, filter_of, reach, planes.device)
     windows = planes.index_select(1, rows.reshape(-1)).to(torch.float32)
     windows = windows.reshape(planes.shape[0], size, -1, planes.shape[2])
     total = torch.matmul(high, windows) + torch.matmul(low, windows).floor()
     return to_bytes(total * 2.0 ** (STEP - BITS) + 0.5).squeeze(2)
 
 
-def _table(n: Any, m: int, filter_of: Any, reach: float) -> tuple[Tensor, Tensor, Tensor]:
+def _table(
+    n: Any, m: int, filter_of: Any, reach: float, device: torch.device
+) -> tuple[Tensor, Tensor, Tensor]:
     """The steps of `pillow_tables`: pixels (m, K) for an axis of n, and two digits (m, 1, K)."""
-    length = torch.scalar_tensor(n, dtype=torch.float64)
+    wide: Any = {"dtype": torch.float64, "device": device}
+    length = torch.scalar_tensor(n, **wide)
     scale = length / float(m)
     stretch = scale.clamp(min=1.0)
-    centre = (torch.arange(m, dtype=torch.float64) + 0.5) * scale
+    centre = (torch.arange(m, **wide) + 0.5) * scale
     first = (centre - reach * stretch + 0.5).clamp(min=0.0).floor()
     end = torch.minimum((centre + reach * stretch + 0.5).floor(), length)
     taps = int(2 * reach) * torch.sym_max(n, m) // m + 2
-    index = first[:, None] + torch.arange(taps, dtype=torch.float64)
+    index = first[:, None] + torch.arange(taps, **wide)
     weight = filter_of((index - centre[:, None] + 0.5) * (1.0 / stretch))
     weight = torch.where(index < end[:, None], weight, 0.0)
     weight = weight / weight.cumsum(1)[:, -1:]  # from left to right

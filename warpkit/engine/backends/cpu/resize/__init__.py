@@ -95,7 +95,7 @@ def _followed(
     """
     from warpkit.engine.backends.cpu.resize.operators import ByTables
 
-    kind = torch.empty(0, dtype=dtype).numpy().dtype
+    kind = torch.empty(0, dtype=dtype, device="cpu").numpy().dtype
     found: Any = ByTables.apply(image, tables, kind, tuple(size), False)
     return with_gradient_of(value, found)
 

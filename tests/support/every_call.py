@@ -1,17 +1,19 @@
-"""Trains with every public function, with or without earlier calls inside torch.inference_mode().
+"""Trains with every public function, in a mode of torch, after it, or without one.
 
-`python -m tests.support.kept_tensors [first] FILE` writes results and gradients to a file. With
-`first`, all objects are made and called inside inference mode before, and no tensor from there may
-be alive afterwards.
+`python -m tests.support.every_call MODE FILE` writes results and gradients to a file. After
+`inference_mode`, in which all objects are made and called before, no tensor from there may be
+alive. In `meta`, that is torch's default device.
 """
 
 from __future__ import annotations
 
 import gc
+import subprocess
 import sys
 import warnings
 from collections.abc import Iterator
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,8 +21,10 @@ import torch
 from torch import Tensor
 
 import warpkit as wk
-from tests.support import exported_calls, exported_face_calls, exported_pixel_calls
+from tests.support import ROOT, exported_calls, exported_face_calls, exported_pixel_calls
+from tests.support.another_device import DRAWS, ELSEWHERE
 from tests.support.exported_inputs import IMAGE, MATRIX, SIZE, ExportedCall, floats
+from tests.support.forks import python
 from warpkit import attacks
 from warpkit.alignment.models import MODELS
 
@@ -67,7 +71,7 @@ def tensors_of(value: Any) -> Iterator[Tensor]:
 
 def called(row: ExportedCall) -> tuple[Any, list[Tensor]]:
     """The result of a row, and its inputs, of which floats want a gradient."""
-    with torch.inference_mode(False):
+    with torch.inference_mode(False), torch.device("cpu"):
         given = [one.tensor(0) for one in row.given]
         given = [x.requires_grad_() if x.is_floating_point() else x for x in given]
     torch.manual_seed(0)
@@ -77,10 +81,10 @@ def called(row: ExportedCall) -> tuple[Any, list[Tensor]]:
 def trained(row: ExportedCall) -> list[Tensor]:
     """The results of a row, and the gradients of a weighted sum of them to the inputs."""
     result, given = called(row)
-    total = torch.zeros(())
+    total = torch.zeros((), device="cpu")
     for made in tensors_of(result):
         if made.requires_grad:
-            weight = torch.linspace(0.5, 1.5, made.numel()).reshape(made.shape)
+            weight = torch.linspace(0.5, 1.5, made.numel(), device="cpu").reshape(made.shape)
             total = total + (weight * made).nansum()
     wanted = [x for x in given if x.requires_grad] if total.requires_grad else []
     grads = torch.autograd.grad(total, wanted, allow_unused=True) if wanted else ()
@@ -94,22 +98,48 @@ def of_inference() -> dict[int, Tensor]:
     return {id(x): x for x in tensors if x.is_inference()}
 
 
-def main(first: bool, file: str) -> None:
+def main(mode: str, file: str) -> None:
     """Write the results of all calls by their names, each twice."""
     warnings.simplefilter("error")
     warnings.filterwarnings("ignore", ".*no gradient reaches")
-    with torch.inference_mode(first):
+    with torch.inference_mode(mode == "inference_mode"):
         table = rows()
-    if first:
+    if mode == "inference_mode":
         objects = of_inference()
         for row in table * 2:
             with torch.inference_mode():
                 called(row)
         kept = [x for key, x in of_inference().items() if key not in objects]
         assert not kept, [tuple(x.shape) for x in kept]
-    found = {f"{row.function} {row.words}": [trained(row), trained(row)] for row in table}
+    elif mode == "meta":
+        torch.set_default_device("meta")
+        table = [row for row in table if ELSEWHERE.get(row.function.split(".")[-1]) != DRAWS]
+    found = {}
+    for row in table:
+        print(row.function, row.words, flush=True)
+        found[f"{row.function} {row.words}"] = [trained(row), trained(row)]
     torch.save(found, file)
 
 
+def results_in(mode: str, folder: Path) -> dict[str, list[list[Tensor]]]:
+    """What another process writes in a mode."""
+    file = folder / f"{mode}.pt"
+    command = [*python(), "-m", "tests.support.every_call", mode, str(file)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, f"{done.returncode} at {done.stdout[-60:]}: {done.stderr}"
+    return torch.load(file)
+
+
+def assert_equal(
+    found: dict[str, list[list[Tensor]]], truth: dict[str, list[list[Tensor]]]
+) -> None:
+    """Both results of every call in `found` have the bits of the first in `truth`."""
+    assert len(found) > 150
+    for name, both in found.items():
+        for tensors in both + truth[name][1:]:
+            for one, other in zip(tensors, truth[name][0], strict=True):
+                torch.testing.assert_close(one, other, rtol=0, atol=0, equal_nan=True, msg=name)
+
+
 if __name__ == "__main__":
-    main("first" in sys.argv, sys.argv[-1])
+    main(*sys.argv[1:])
