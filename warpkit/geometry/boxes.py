@@ -69,7 +69,7 @@ def box_to_matrix(
     """
     name = "box_to_matrix"
     height, width = checks.check_size(name, "size", size)
-    boxes = read_boxes(name, boxes)
+    boxes = read_boxes(boxes)
     device, dtype = checks.result_kind(boxes, angle, scale, translation)
     boxes = floats(name, "boxes", boxes, device)
     kind = kind_of_boxes(boxes.shape)
@@ -187,7 +187,7 @@ def check_boxes(function: str, boxes: Tensor) -> Tensor:
     return bad
 
 
-def read_boxes(function: str, value: Any) -> Any:
+def read_boxes(value: Any) -> Any:
     """Converts torchvision's boxes of any format to numbers; returns anything else unchanged.
 
     (N, 4), two corners; for rotated formats (N, 5), the centre first, or (N, 4, 2).
@@ -206,19 +206,8 @@ def read_boxes(function: str, value: Any) -> Any:
         y = y + (height * cos - width * sin) / 2
         dtype = tensor.dtype if tensor.is_floating_point() else torch.get_default_dtype()
         return torch.stack((x, y, width, height, angle), dim=-1).to(dtype)
-    return as_corners(function, value)
-
-
-def as_corners(function: str, value: Any) -> Any:
-    """Converts torchvision's boxes of any format to corners; returns anything else unchanged."""
-    if type(value).__name__ != "BoundingBoxes":  # by name, since torchvision may be absent
-        return value
-    if value.format.name not in ("XYXY", "XYWH", "CXCYWH"):
-        wanted = "of the format XYXY, XYWH or CXCYWH: boxes here cannot be rotated"
-        checks.fail(function, "boxes", wanted, value.format.name)
     from torchvision.transforms.v2.functional import convert_bounding_box_format
 
-    tensor = value.as_subclass(Tensor)
     return convert_bounding_box_format(
         tensor, old_format=value.format, new_format=type(value.format).XYXY
     )

@@ -177,7 +177,7 @@ def boxes(
 
     Also which of them are valid, (N,), or None if the values could be checked: then all are.
     """
-    value = _empty(read_boxes(function, value), 4)
+    value = _empty(read_boxes(value), 4)
     value = checks.as_float(function, "boxes", value, data.given.device)
     kind = kind_of_boxes(value.shape)
     if kind is None or value.ndim != (3 if kind == QUAD else 2):
