@@ -305,7 +305,7 @@ def test_the_solver_works_under_vmap_and_compile(monkeypatch):
         compiled(points), camera.distort_points(points, matrix(focal), k), rtol=0, atol=0
     )
     # all steps are the same operations, of which Dynamo traces 20 in 13 s; these points take 5
-    monkeypatch.setattr("warpkit.camera.solver.TRACED_STEPS", 6)
+    monkeypatch.setattr("warpkit.engine.definitions.lens_inverse.TRACED_STEPS", 6)
     compiled = torch.compile(solve_one, fullgraph=True, backend="eager")
     torch.testing.assert_close(compiled(points), whole, rtol=0, atol=1e-12)
 

@@ -93,8 +93,8 @@ def test_an_unknown_name_raises_the_usual_attribute_error():
 
 ROOMS = """
     types core
-    engine engine.sampling engine.arithmetic engine.compositing
-    engine.backends.inverse engine.backends.operators engine.backends.prepared
+    engine engine.binding engine.sampling engine.arithmetic engine.definitions
+    engine.compositing engine.operators engine.backends.operators engine.backends.prepared
     engine.backends.cpu engine.backends.cpu.opencv
     engine.backends.cuda engine.backends
     geometry warp resizing letterboxing flow gradients indexing patches camera alignment __init__

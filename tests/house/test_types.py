@@ -17,10 +17,10 @@ from warpkit.attacks.ball import NORMS
 from warpkit.attacks.descent import STEPS
 from warpkit.attacks.jpeg_files import SUBSAMPLING
 from warpkit.attacks.processors.program import LIBRARIES
-from warpkit.camera.models import COUNTS
 from warpkit.engine import backends
 from warpkit.engine.arithmetic import resize
 from warpkit.engine.backends import resizing
+from warpkit.engine.definitions.lens_models import COUNTS
 from warpkit.engine.sampling import rules
 from warpkit.engine.sampling.named import ALIASES
 from warpkit.engine.sampling.resize import SUPPORT

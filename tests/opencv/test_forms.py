@@ -171,7 +171,7 @@ def test_all_lists_existing_names_once():
     own = {
         n
         for n, v in vars(ours).items()
-        if getattr(v, "__module__", "").startswith("warpkit.opencv")
+        if str(getattr(v, "__module__", "")).startswith("warpkit.opencv")
     }
     constants = {n for n in vars(ours.constants) if n.isupper() or n.startswith("INTER_")}
     own = {name for name in own | constants if not name.startswith("_")}

@@ -169,6 +169,12 @@ TOLERANCE = {
     # relative to the largest of a result: sums of 10^4 products in another order, and the C
     # library's arctangent; 2e-14 measured
     "lens kernels": 1e-12,
+    # the inverse of a lens near its fold, where the slopes are nearly singular
+    "lens roots": 1e-10,
+    # the same order of operations, contracted or not
+    "exact inverse": 1e-13,
+    # sums of five products, in another order
+    "similarity kernels": 1e-12,
     # relative, for quadrangles of 100 pixels at 5,000 pixels: 2e-16 times the square of 50, twice
     "quad kernels": 1e-9,
     # normalised pixel_values, as promised; 0 measured, except for the place of one rounding

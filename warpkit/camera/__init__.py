@@ -7,13 +7,13 @@ model "fisheye" the 4 of Kannala and Brandt. For a single lens they may be (1, n
 returns them. An ideal pixel is one of a camera without distortion.
 
 Cameras, coefficients, points and images broadcast over their batches; everything is computed in
-float64. `models` has the formulas, `solver` their inverse, `points`, `maps` and `images` the public
-functions, `optimal` the matrix that shows a whole image; `arguments` validates. `warpkit.remap`
-samples.
+float64. `engine.definitions` has the formulas and their inverse, `points`, `maps` and `images` the
+public functions, `optimal` the matrix that shows a whole image; `arguments` validates.
+`warpkit.remap` samples.
 
 The whole sphere is an equirectangular image (..., C, H, W), see `warpkit.engine.sampling.sphere`.
-`spheres` renders a camera at its centre, `views` has the camera's directions, `rotations` makes its
-rotation, and `cubes` has the six faces.
+`spheres` renders a camera at its centre, `views` has the camera's directions, and `cubes` the six
+faces.
 """
 
 from warpkit.camera.cubes import from_cube as from_cube
@@ -25,7 +25,6 @@ from warpkit.camera.maps import undistort_map as undistort_map
 from warpkit.camera.optimal import optimal_camera_matrix as optimal_camera_matrix
 from warpkit.camera.points import distort_points as distort_points
 from warpkit.camera.points import undistort_points as undistort_points
-from warpkit.camera.rotations import rotation as rotation
 from warpkit.camera.spheres import from_sphere as from_sphere
 from warpkit.camera.spheres import to_sphere as to_sphere
 from warpkit.core.public import listing
@@ -37,7 +36,6 @@ __all__ = [
     "from_cube",
     "from_sphere",
     "optimal_camera_matrix",
-    "rotation",
     "to_cube",
     "to_sphere",
     "undistort",

@@ -7,9 +7,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from warpkit.camera.models import COUNTS, Lens
 from warpkit.core import checks
 from warpkit.core.numbers import listed
+from warpkit.engine.definitions.lens_models import COUNTS, Lens
 from warpkit.geometry.arguments import as_matrix, floats
 
 

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from warpkit.camera import guards, kernels, models
 from warpkit.camera.arguments import as_lens, given
-from warpkit.camera.kernels import Field
-from warpkit.camera.models import Lens
 from warpkit.camera.points import new_view, own_view, undistorted
 from warpkit.core import checks
 from warpkit.core.sharding import batched
 from warpkit.core.slips import look_at_camera
-from warpkit.engine.arithmetic.opencv_lenses import fused
-from warpkit.engine.sampling.maps import inverse_map, pixel_points, rows_at
+from warpkit.engine.definitions.lens_models import Lens
+from warpkit.engine.operators.inverse import inverse_map
+from warpkit.engine.operators.lens_field import lens_field
+from warpkit.engine.sampling.maps import pixel_points
 from warpkit.types import LensModel, MatrixLike, NumbersLike
 
 
@@ -105,41 +103,7 @@ def undistorting(
     lens: Lens, view: Tensor, size: tuple[int, int], *, opencv: bool = False
 ) -> Tensor:
     """`undistort_map` in float64, (..., h, w, 2); `opencv`: also for pixels that look backwards."""
-    to_ray = inverse_map(view)
-    by_torch = partial(_undistorting, size=size, opencv=opencv)
-    if kernels.supports(to_ray, *lens.tensors()):
-        return kernels.field(lens, to_ray, Field(lens.model, size, opencv, by_torch))
-    return by_torch(lens, to_ray)
-
-
-def _undistorting(lens: Lens, to_ray: Tensor, size: tuple[int, int], opencv: bool) -> Tensor:
-    """`undistorting` in torch's operations; to_ray (..., 3, 3), from pixels to directions."""
-    pixels = pixel_points(size, torch.float64, to_ray.device)
-    # one copy of the matrix per row, as in all maps: its gradient is summed by rows first
-    rows = to_ray[..., None, :, :].expand(*to_ray.shape[:-2], size[0], 3, 3)
-    x, y, w = rows_at(rows[..., None, :, :], *pixels.unbind(-1))
-    lens = lens.beside(2)
-    finite, valid = guards.finite_lens(lens)
-    good = valid & guards.within(x.detach() / w.detach(), y.detach() / w.detach())
-    good = good if opencv else good & (w > 0)
-    if guards.is_known_true(good):
-        return _shown(lens, x, y, w, opencv)
-    ahead = torch.where(good, x, 0.0), torch.where(good, y, 0.0), torch.where(good, w, 1.0)
-    points = _shown(finite, ahead[0], ahead[1], ahead[2], opencv)
-    none = _shown(lens.detach(), x.detach(), y.detach(), w.detach(), True) if opencv else torch.nan
-    return torch.where(good[..., None], points, none)
-
-
-def _shown(lens: Lens, x: Tensor, y: Tensor, w: Tensor, opencv: bool) -> Tensor:
-    """Distorted pixels of directions (x, y, w), each (..., h, w)."""
-    per = 1 / w  # as OpenCV divides
-    u, v = models.distort(lens, x * per, y * per)
-    points = torch.stack(torch.broadcast_tensors(*models.to_pixels(lens, u, v)), dim=-1)
-    if not opencv:
-        return points
-    fixed, u, v = lens.detach(), u.detach(), v.detach()
-    rest = fused(fixed.fx, u, fixed.cx), fused(fixed.fy, v, fixed.cy)
-    return points + torch.stack(torch.broadcast_tensors(*rest), dim=-1)
+    return lens_field(lens, inverse_map(view), size, opencv)
 
 
 def distorting(lens: Lens, size: tuple[int, int]) -> Tensor:

@@ -7,46 +7,41 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from warpkit.camera import guards, models, solver
 from warpkit.camera.arguments import as_lens, given
-from warpkit.camera.models import Lens
 from warpkit.core import checks
 from warpkit.core.sharding import batched
-from warpkit.engine.sampling.maps import inverse_map, matrix_of, rows_at
+from warpkit.engine.definitions import finite, lens_models
+from warpkit.engine.definitions.lens_models import Lens
+from warpkit.engine.operators import lens_inverse
+from warpkit.engine.sampling.maps import matrix_of, rows_at
 from warpkit.geometry.arguments import as_matrix, as_points
 from warpkit.types import LensModel, MatrixLike, NumbersLike, PointsLike
 
 
-@batched(points=2, camera_matrix=2, distortion=1, rotation=2, new_camera_matrix=2)
+@batched(points=2, camera_matrix=2, distortion=1)
 def distort_points(
     points: PointsLike,
     camera_matrix: MatrixLike,
     distortion: NumbersLike,
     *,
-    rotation: MatrixLike | None = None,
-    new_camera_matrix: MatrixLike | None = None,
     model: LensModel = "brown",
 ) -> Tensor:
     """Distort ideal pixels: cv2.projectPoints of points on the plane z = 1, in pixels.
 
     points (..., N, 2) or (2,), (x, y) in pixels of the camera without distortion; camera_matrix
     (..., 3, 3), pixels; distortion (..., n) of `model`, "brown" or "fisheye": see `warpkit.camera`.
-    With rotation and new_camera_matrix, (..., 3, 3) each, the points are those that
-    `undistort_points` returns for them: of an image undistorted or rectified by the same. All
-    broadcast. Returns (..., N, 2), pixels. Beyond the model's fold it is the formula's value, and
-    NaN for points behind the camera. Gradients: all orders, to all.
+    All broadcast. Returns (..., N, 2), pixels. Beyond the model's fold it is the formula's value.
+    Gradients: all orders, to all three.
 
     >>> distort_points([[120.0, 50.0]], [[100, 0, 20], [0, 100, 50], [0, 0, 1]], [-0.1, 0, 0, 0])
     tensor([[110.,  50.]])
     """
     name = "distort_points"
-    others = given(rotation, new_camera_matrix)
-    device, dtype = checks.result_kind(points, camera_matrix, distortion, *others)
+    device, dtype = checks.result_kind(points, camera_matrix, distortion)
     points, single = as_points(name, points, device)
     lens = as_lens(name, camera_matrix, distortion, model, points.device)
-    view = new_view(name, rotation, new_camera_matrix, lens, points.device)
-    _check_batches(name, points, lens, view)
-    moved = distorted(lens.beside(1), points.double(), view).to(dtype)
+    checks.broadcast_batch(name, points=points.shape[:-2], camera_matrix=lens.fx.shape)
+    moved = distorted(lens.beside(1), points.double()).to(dtype)
     return moved[..., 0, :] if single else moved
 
 
@@ -83,75 +78,51 @@ def undistort_points(
     points, single = as_points(name, points, device)
     lens = as_lens(name, camera_matrix, distortion, model, points.device)
     view = new_view(name, rotation, new_camera_matrix, lens, points.device)
-    _check_batches(name, points, lens, view)
+    batches = {"points": points.shape[:-2], "camera_matrix": lens.fx.shape}
+    if view is not None:
+        batches["rotation, new_camera_matrix"] = view.shape[:-2]
+    checks.broadcast_batch(name, **batches)
     moved, converged = undistorted(lens.beside(1), points.double(), view)
     moved = moved.to(dtype)
     return (moved[..., 0, :], converged[..., 0]) if single else (moved, converged)
 
 
-def _check_batches(name: str, points: Tensor, lens: Lens, view: Tensor | None) -> None:
-    """Check that points (..., N, 2), the lens and the view (..., 3, 3) broadcast."""
-    batches = {"points": points.shape[:-2], "camera_matrix": lens.fx.shape}
-    if view is not None:
-        batches["rotation, new_camera_matrix"] = view.shape[:-2]
-    checks.broadcast_batch(name, **batches)
-
-
-def distorted(lens: Lens, points: Tensor, view: Tensor | None = None) -> Tensor:
-    """Distort float64 ideal pixels (..., N, 2) of `view` (see `new_view`); NaN for invalid ones."""
-    lens, valid = guards.finite_lens(lens)
-    if view is None:
-        points, near = guards.finite_points(lens, points)
-        x, y = models.from_pixels(lens, *points.unbind(-1))
-    else:
-        x, y, near = _seen_by(view, points)
-    u, v = models.to_pixels(lens, *models.distort(lens, x, y))
+def distorted(lens: Lens, points: Tensor) -> Tensor:
+    """Distort float64 ideal pixels (..., 2); NaN for invalid points."""
+    lens, valid = finite.finite_lens(lens)
+    points, near = finite.finite_points(lens, points)
+    x, y = lens_models.from_pixels(lens, *points.unbind(-1))
+    u, v = lens_models.to_pixels(lens, *lens_models.distort(lens, x, y))
     shown = torch.stack((u, v), dim=-1)
     good = near & valid
-    return shown if guards.is_known_true(good) else torch.where(good[..., None], shown, torch.nan)
+    return shown if finite.is_known_true(good) else torch.where(good[..., None], shown, torch.nan)
 
 
 def undistorted(lens: Lens, points: Tensor, view: Tensor | None) -> tuple[Tensor, Tensor]:
     """Undistort float64 pixels (..., 2) to those of `view` (see `new_view`); and which exist."""
     x, y, found = directions(lens, points)
     if view is None:
-        lens, _ = guards.finite_lens(lens)
-        moved = torch.stack(models.to_pixels(lens, x, y), dim=-1)
+        lens, _ = finite.finite_lens(lens)
+        moved = torch.stack(lens_models.to_pixels(lens, x, y), dim=-1)
         return torch.where(found[..., None], moved, torch.nan), found
-    view, valid = guards.finite_matrix(view)  # no pixel exists in a view of NaN
+    view, valid = finite.finite_matrix(view)  # no pixel exists in a view of NaN
     a, b, w = rows_at(view[..., None, :, :], x, y)
-    near = guards.within(a.detach() / w.detach(), b.detach() / w.detach())
+    near = finite.within(a.detach() / w.detach(), b.detach() / w.detach())
     found = found & valid[..., None] & (w > 0) & near
     w = torch.where(found, w, 1.0)
     moved = torch.stack((a / w, b / w), dim=-1)
     return torch.where(found[..., None], moved, torch.nan), found
 
 
-def _seen_by(view: Tensor, points: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Ideal directions x and y of pixels (..., N, 2) of a view (..., 3, 3); which exist, (..., N).
-
-    Those behind the camera do not, nor any of a singular view.
-    """
-    to_ray, straight = guards.finite_matrix(inverse_map(view))
-    known = points.detach().isfinite().all(-1)
-    points = torch.where(known[..., None], points, 0.0)
-    a, b, w = rows_at(to_ray[..., None, :, :], *points.unbind(-1))
-    front = w.detach() > 0
-    x, y = (torch.where(front, part, 0.0) / torch.where(front, w, 1.0) for part in (a, b))
-    near = guards.within(x.detach(), y.detach())
-    x, y = (torch.where(near, part, 0.0) for part in (x, y))
-    return x, y, near & front & known & straight[..., None]
-
-
 def directions(lens: Lens, points: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Ideal directions x and y of float64 pixels (..., N, 2), the centre's if there is none.
 
-    Also returns which of them exist, (..., N). Gradients: see `solver.unbend`.
+    Also returns which of them exist, (..., N). Gradients: see `lens_inverse.unbend`.
     """
-    lens, valid = guards.finite_lens(lens)
-    points, near = guards.finite_points(lens, points)
-    u, v = models.from_pixels(lens, *points.unbind(-1))
-    x, y, found = solver.unbend(lens, *models.untilt(lens, u, v))
+    lens, valid = finite.finite_lens(lens)
+    points, near = finite.finite_points(lens, points)
+    u, v = lens_models.from_pixels(lens, *points.unbind(-1))
+    x, y, found = lens_inverse.unbend(lens, *lens_models.untilt(lens, u, v))
     return x, y, found & near & valid
 
 
@@ -169,7 +140,7 @@ def new_view(
         return matrix
     rotation = as_matrix(name, rotation, "rotation", device, (3,)).double()
     checks.broadcast_batch(name, new_camera_matrix=matrix.shape[:-2], rotation=rotation.shape[:-2])
-    (matrix, valid), (rotation, straight) = map(guards.finite_matrix, (matrix, rotation))
+    (matrix, valid), (rotation, straight) = map(finite.finite_matrix, (matrix, rotation))
     good = (valid & straight)[..., None, None]
     return torch.where(good, matrix @ rotation, torch.nan)
 

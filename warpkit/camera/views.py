@@ -12,14 +12,15 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from warpkit.camera import guards, models, solver
 from warpkit.camera.arguments import as_lens, camera
-from warpkit.camera.models import COUNTS, Lens
 from warpkit.core import checks
 from warpkit.core.caller_warnings import warn
 from warpkit.core.shapes import broadcast_shapes
 from warpkit.core.slips import look_at_camera
 from warpkit.core.tracing import is_eager, is_readable, wants_gradient
+from warpkit.engine.definitions import finite, lens_inverse, lens_models
+from warpkit.engine.definitions.lens_models import COUNTS, Lens
+from warpkit.engine.operators.lens_inverse import unbend
 from warpkit.engine.sampling.maps import determinant, matrix_of
 from warpkit.engine.sampling.reference import with_gradient_of
 from warpkit.geometry.arguments import as_matrix, floats
@@ -98,7 +99,7 @@ def as_view(
         turn = turn.double()
     shapes = {"camera_matrix, distortion": lens.fx.shape, "rotation": turn.shape[:-2]}
     checks.broadcast_batch(name, **shapes)
-    (lens, valid), (turn, straight) = guards.finite_lens(lens), guards.finite_matrix(turn)
+    (lens, valid), (turn, straight) = finite.finite_lens(lens), finite.finite_matrix(turn)
     return View(lens, turn, valid & straight)
 
 
@@ -162,13 +163,13 @@ def rays(view: View, x: Tensor, y: Tensor) -> Rays:
     shape = broadcast_shapes(x.shape, y.shape)
     flat_x, flat_y = (value.expand(shape).flatten(-2) for value in (x, y))
     lens = view.lens.beside(1)
-    u, v = models.from_pixels(lens, flat_x, flat_y)
+    u, v = lens_models.from_pixels(lens, flat_x, flat_y)
     if is_plain(view):
         a, b, c, found = u, v, torch.ones_like(u), torch.ones_like(u, dtype=torch.bool)
     elif lens.model == "fisheye":
         a, b, c, found = _rays_of_fisheye(lens, u, v)
     else:
-        a, b, found = solver.unbend(lens, *models.untilt(lens, u, v))
+        a, b, found = unbend(lens, *lens_models.untilt(lens, u, v))
         c = torch.ones_like(a)
     found = found & view.valid[..., None]
     m = view.turn[..., None, :, :]
@@ -187,23 +188,23 @@ def pixels(view: View, x: Tensor, y: Tensor, z: Tensor) -> Tensor:
     if lens.model == "fisheye":
         u, v, found = _shown_by_fisheye(lens, a, b, c)
     else:
-        found = (c.detach() > 0) & guards.within(a.detach() / c.detach(), b.detach() / c.detach())
+        found = (c.detach() > 0) & finite.within(a.detach() / c.detach(), b.detach() / c.detach())
         c = torch.where(found, c, 1.0)
         u, v = (torch.where(found, value / c, 0.0) for value in (a, b))
         if lens.k:
             found = found & _before_fold(lens, u.detach(), v.detach())
             u, v = (torch.where(found, value, 0.0) for value in (u, v))
-            u, v = models.distort(lens, u, v)
-    points = torch.stack(torch.broadcast_tensors(*models.to_pixels(lens, u, v)), dim=-1)
+            u, v = lens_models.distort(lens, u, v)
+    points = torch.stack(torch.broadcast_tensors(*lens_models.to_pixels(lens, u, v)), dim=-1)
     return torch.where((found & view.valid[..., None, None])[..., None], points, torch.nan)
 
 
 def _before_fold(lens: Lens, x: Tensor, y: Tensor) -> Tensor:
     """Whether a brown lens shows directions x and y (...) on the branch of its centre."""
-    end, _ = models.fold(lens.detach())
+    end, _ = lens_models.fold(lens.detach())
     good = x * x + y * y < end
     for part in (1.0, 0.75, 0.5, 0.25):  # the non-radial part may fold earlier
-        ux, uy, vx, vy = models.slopes(lens.detach(), x * part, y * part)
+        ux, uy, vx, vy = lens_models.slopes(lens.detach(), x * part, y * part)
         good = good & (ux * vy - uy * vx > 0)
     return good
 
@@ -225,16 +226,16 @@ def _last_angle(lens: Lens) -> Tensor:
     At 180 degrees all points of the circle are the same direction, straight back.
     """
     k = [(2 * i + 3) * value for i, value in enumerate(lens.k)]
-    fold = models.first_root([torch.ones_like(k[0]), *k])
+    fold = lens_models.first_root([torch.ones_like(k[0]), *k])
     return fold.clamp(max=math.pi**2)
 
 
 def _rays_of_fisheye(lens: Lens, u: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """The directions of a fisheye at distorted u and v (..., N), and where they exist.
 
-    Gradients up to the third order, by the implicit function theorem: see `solver`.
+    Gradients up to the third order, by the implicit function theorem: see `lens_inverse`.
     """
-    near = guards.within(u.detach(), v.detach())
+    near = finite.within(u.detach(), v.detach())
     u, v = (torch.where(near, value, 0.0) for value in (u, v))
     q = u * u + v * v
     with torch.no_grad():
@@ -243,7 +244,7 @@ def _rays_of_fisheye(lens: Lens, u: Tensor, v: Tensor) -> tuple[Tensor, Tensor, 
     if not is_eager(q, *lens.k) or wants_gradient(q, *lens.k):
         q = torch.where(found, q, 0.0)
         smooth = torch.where(found, p, 0.0)
-        for _ in range(solver.NEWTON_STEPS):
+        for _ in range(lens_inverse.NEWTON_STEPS):
             b, slope = _bend(lens, smooth)
             smooth = smooth - (smooth * b * b - q) / (b * (b + 2 * smooth * slope))
         p = with_gradient_of(torch.where(found, p, 0.0), smooth)

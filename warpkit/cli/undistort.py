@@ -10,7 +10,6 @@ import torch
 import typer
 
 from warpkit import camera, types
-from warpkit.camera.models import COUNTS
 from warpkit.cli.errors import CommandError
 from warpkit.cli.image_kinds import Picture
 from warpkit.cli.options import (
@@ -34,6 +33,7 @@ from warpkit.cli.options import (
 )
 from warpkit.cli.warp.work import sampled
 from warpkit.core.numbers import listed
+from warpkit.engine.definitions.lens_models import COUNTS
 
 
 def undistort(

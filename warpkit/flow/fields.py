@@ -12,7 +12,8 @@ from warpkit.core import checks
 from warpkit.core.numbers import check_count
 from warpkit.core.sharding import batched
 from warpkit.core.slips import look_at_flow, look_at_points
-from warpkit.engine.sampling.maps import inverse_map, output_points, pixel_points
+from warpkit.engine.operators.inverse import inverse_map
+from warpkit.engine.sampling.maps import output_points, pixel_points
 from warpkit.engine.sampling.reference import compute_dtype
 from warpkit.engine.sampling.rules import SamplingRule
 from warpkit.flow.arguments import as_field

@@ -10,7 +10,9 @@ from torch import Tensor
 from warpkit.core import checks
 from warpkit.core.sharding import batched
 from warpkit.core.tracing import is_readable
-from warpkit.geometry import fits, quads, quick
+from warpkit.engine.definitions import fits, quads
+from warpkit.engine.operators.four_points import four_points
+from warpkit.engine.operators.similarity import similarity
 from warpkit.geometry.arguments import as_result, floats
 from warpkit.types import NumbersLike, PointsLike
 
@@ -38,7 +40,8 @@ def affine_from_points(
         wanted = "at least three points of positive weight that are not on a line"
         checks.check_values(name, "src", fits.on_a_line(src, counted, dtype), wanted)
         return as_result(fits.affine(src, dst, counted), dtype)
-    checks.check_values(name, "src", collinear(src, dtype), "three points that span a triangle")
+    wanted = "three points that span a triangle"
+    checks.check_values(name, "src", quads.collinear(src, dtype), wanted)
     (ax, ay), (bx, by) = ((src[..., i, :] - src[..., 0, :]).unbind(-1) for i in (1, 2))
     u, v = (dst[..., i, :] - dst[..., 0, :] for i in (1, 2))
     area = (ax * by - ay * bx)[..., None]
@@ -67,12 +70,11 @@ def similarity_from_points(
     """
     name = "similarity_from_points"
     src, dst, weights, dtype = weighted_pairs(name, src, dst, weights, 2)
-    if (fast := quick.similarity(src, dst, weights, dtype)) is not None:
-        return as_result(fast, dtype)
     weights = torch.ones_like(src[..., 0]) if weights is None else weights
+    matrix, exists = similarity(src, dst, weights, dtype)
     wanted = "at least two points of positive weight that are apart"
-    checks.check_values(name, "src", fits.at_one_place(src, weights, dtype), wanted)
-    return as_result(fits.similarity(src, dst, weights), dtype)
+    checks.check_values(name, "src", ~exists, wanted)
+    return as_result(matrix, dtype)
 
 
 @batched(src=2, dst=2, weights=1)
@@ -106,18 +108,12 @@ def perspective_from_points(
     if weights is not None or src.shape[-2] > 4:
         counted = torch.ones_like(src[..., 0]) if weights is None else weights
         return as_result(_fitted(name, src, dst, counted, dtype), dtype)
-    if (fast := quick.four_points(src, dst, dtype)) is not None:
-        return as_result(fast, dtype)
-    finite = dst.detach().isfinite().all(-1).all(-1)
-    checks.check_values(name, "dst", ~finite, "four finite points")
-    whole = quads.quad_to_quad(src, dst)
-    src_lines, dst_lines = _lines(src, dtype), _lines(dst, dtype)
-    several = src_lines.any(0) | dst_lines.all(0)  # several matrices map the points, or none
-    if not is_readable(several):
-        whole = torch.where(several[..., None, None], torch.nan, whole)
-    elif bool(several.any()):
-        whole = _with_collinear(name, src, dst, whole, src_lines, several)
-    return as_result(quads.normalised(whole, quads.origin_is_far(whole, src, dtype)), dtype)
+    matrix, alone = four_points(src, dst, dtype)
+    if not is_readable(alone):
+        matrix = torch.where(alone[..., None, None], matrix, torch.nan)
+    elif not bool(alone.all()):
+        matrix = _with_collinear(name, src, dst, matrix, dtype)
+    return as_result(matrix, dtype)
 
 
 def _fitted(name: str, src: Tensor, dst: Tensor, weights: Tensor, dtype: torch.dtype) -> Tensor:
@@ -134,12 +130,12 @@ def _fitted(name: str, src: Tensor, dst: Tensor, weights: Tensor, dtype: torch.d
 
 
 def _with_collinear(
-    name: str, src: Tensor, dst: Tensor, whole: Tensor, src_lines: Tensor, several: Tensor
+    name: str, src: Tensor, dst: Tensor, matrix: Tensor, dtype: torch.dtype
 ) -> Tensor:
-    """`whole` (..., 3, 3), but where `several` (...) is true, one of the matrices that fit.
-
-    Raises an error if none fits.
-    """
+    """`matrix` (..., 3, 3), but where several fit, one of them; an error if none does."""
+    finite = dst.detach().isfinite().all(-1).all(-1)
+    checks.check_values(name, "dst", ~finite, "four finite points")
+    src_lines, several = quads.lines(src, dtype), ~quads.has_one(src, dst, dtype)
     flat, bent = (lines.expand(several.shape) for lines in (src_lines.all(0), src_lines.any(0)))
     wanted = "four points of which no three are on a line, unless those of `dst` are too"
     checks.check_values(name, "src", flat, wanted)
@@ -147,13 +143,8 @@ def _with_collinear(
     found, carried = quads.closest_to_affine(src, dst)
     none = torch.zeros_like(several).masked_scatter(several, ~carried) & bent
     checks.check_values(name, "src", none, wanted)
-    return whole.masked_scatter(several[..., None, None], found)
-
-
-def _lines(points: Tensor, dtype: torch.dtype) -> Tensor:
-    """Which three of four points (..., 4, 2) are collinear, (4, ...): all except the i-th."""
-    threes = ([1, 2, 3], [0, 2, 3], [0, 1, 3], [0, 1, 2])
-    return torch.stack([collinear(points[..., three, :], dtype) for three in threes])
+    found = quads.normalised(found, quads.origin_is_far(found, src, dtype))
+    return matrix.masked_scatter(several[..., None, None], found)
 
 
 def weighted_pairs(
@@ -180,16 +171,3 @@ def weighted_pairs(
     bad = ~((values >= 0) & values.isfinite()).all(-1)
     checks.check_values(name, "weights", bad, "finite and not negative", values)
     return src.double(), dst.double(), weights.double(), dtype
-
-
-def collinear(points: Tensor, dtype: torch.dtype) -> Tensor:
-    """Whether three points (..., 3, 2) lie on a line, up to the rounding of `dtype`.
-
-    A coordinate c with error eps c changes the doubled area by eps c times an edge; 4 for safety.
-    """
-    points = points.detach()
-    (ax, ay), (bx, by) = ((points[..., i, :] - points[..., 0, :]).unbind(-1) for i in (1, 2))
-    edge = torch.stack((ax, ay, bx, by), dim=-1).abs().amax(-1)
-    reach = points.abs().amax((-1, -2))
-    area = (ax * by - ay * bx).abs()
-    return ~(area > 4 * torch.finfo(dtype).eps * edge * reach)  # NaN counts as degenerate

@@ -9,7 +9,8 @@ from torch import Tensor
 
 from warpkit.core import checks
 from warpkit.core.sharding import batched
-from warpkit.engine.sampling.maps import inverse_map, inverse_of_theta, theta_of_inverse
+from warpkit.engine.operators.inverse import inverse_map
+from warpkit.engine.sampling.maps import inverse_of_theta, theta_of_inverse
 from warpkit.geometry.arguments import as_matrix, as_result
 from warpkit.types import MatrixLike
 

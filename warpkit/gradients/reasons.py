@@ -9,9 +9,10 @@ import torch
 from torch import Tensor
 
 from warpkit.core import checks
+from warpkit.engine.operators.inverse import inverse_map
 from warpkit.engine.sampling import antialias as antialiased
 from warpkit.engine.sampling.antialias import check_antialias
-from warpkit.engine.sampling.maps import inverse_map, output_points
+from warpkit.engine.sampling.maps import output_points
 from warpkit.engine.sampling.reference import sum_of_taps
 from warpkit.engine.sampling.rules import LIMIT, SamplingRule
 

@@ -9,14 +9,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from warpkit.camera import guards, maps, models
-from warpkit.camera.models import Lens
+from warpkit.camera import maps
 from warpkit.camera.points import directions
 from warpkit.core import checks, exports
 from warpkit.core.public import listing
 from warpkit.engine.arithmetic import opencv_lenses
 from warpkit.engine.arithmetic.opencv_lenses import FISHEYE_STEPS, NOWHERE, Criteria
-from warpkit.engine.sampling.maps import inverse_map, matrix_of, pixel_points
+from warpkit.engine.definitions import finite, lens_models
+from warpkit.engine.definitions.lens_models import Lens
+from warpkit.engine.operators.inverse import inverse_map
+from warpkit.engine.sampling.maps import matrix_of, pixel_points
 from warpkit.engine.sampling.reference import with_gradient_of
 from warpkit.opencv import (
     cameras,
@@ -191,7 +193,7 @@ def undistortPoints(
 def _undistorted(lens: Lens, points: Tensor, steps: Criteria) -> tuple[Tensor, Tensor]:
     """Pixels (N, 2) as directions (N, 2) by OpenCV's steps, and where it finds any, (N,)."""
     fixed = lens.detach()
-    shown = torch.stack(models.from_pixels(fixed, *points.detach().unbind(-1)), dim=-1)
+    shown = torch.stack(lens_models.from_pixels(fixed, *points.detach().unbind(-1)), dim=-1)
     value, found = opencv_lenses.undistort_fisheye(shown, torch.stack(fixed.k), steps)
     if is_followed(points, *lens.tensors()):
         x, y, _ = directions(lens.beside(1), points)
@@ -366,8 +368,8 @@ def distortPoints(
 
 def _skewed(lens: Lens, points: Tensor, skew: Tensor) -> Tensor:
     """The pixels of directions (..., 2) through one lens, with the camera's skew; NaN stays NaN."""
-    near = guards.within(*points.detach().unbind(-1))
+    near = finite.within(*points.detach().unbind(-1))
     x, y = torch.where(near[..., None], points, 0.0).unbind(-1)
-    u, v = models.bend(lens, x, y)
-    shown = torch.stack(models.to_pixels(lens, u + skew * v, v), dim=-1)
+    u, v = lens_models.bend(lens, x, y)
+    shown = torch.stack(lens_models.to_pixels(lens, u + skew * v, v), dim=-1)
     return torch.where(near[..., None], shown, torch.nan)

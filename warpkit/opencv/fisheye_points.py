@@ -9,9 +9,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from warpkit.camera.models import Lens
 from warpkit.engine.arithmetic.opencv_lenses import FISHEYE_STEPS, Criteria
 from warpkit.engine.arithmetic.opencv_projection import turn_of
+from warpkit.engine.definitions.lens_models import Lens
 from warpkit.opencv import plain_calls
 from warpkit.opencv.plain_matrices import number
 

@@ -7,8 +7,8 @@ import math
 import torch
 from torch import Tensor
 
-from warpkit.camera import models
-from warpkit.camera.models import Lens
+from warpkit.engine.definitions import lens_models
+from warpkit.engine.definitions.lens_models import Lens
 from warpkit.engine.sampling.maps import rows_at
 
 Parts = tuple[Tensor, Tensor, Tensor, Tensor]
@@ -27,14 +27,14 @@ def of_projection(
     z = torch.where(z == 0, 1.0, z)
     x, y = x / z, y / z
     zero, one = torch.zeros_like(x), torch.ones_like(x)
-    u, v = models.bend(lens, x, y)
+    u, v = lens_models.bend(lens, x, y)
     by_lens = _by_lens(lens, x, y)
     straight = _matrix(((one, zero), (zero, one)))
     if len(lens.k) == 14:
         u, v, straight, tilting = _tilted(lens, u, v)
         by_lens = torch.cat((straight @ by_lens, tilting), dim=-1)
     to_pixels = _matrix(((lens.fx * one, lens.fx * skew * one), (zero, lens.fy * one)))
-    ux, uy, vx, vy = models.slopes(lens, x, y)
+    ux, uy, vx, vy = lens_models.slopes(lens, x, y)
     bent = to_pixels @ straight @ _matrix(((ux, uy), (vx, vy)))
     by_shift = bent @ _matrix(((1 / z, zero, -x / z), (zero, 1 / z, -y / z)))
     by_vector = by_shift @ torch.einsum("jik,nk->nij", turning, scene)
@@ -51,7 +51,8 @@ def _matrix(rows: tuple[tuple[Tensor, ...], ...]) -> Tensor:
 
 
 def _by_lens(lens: Lens, x: Tensor, y: Tensor) -> Tensor:
-    """The derivative of `models.bend` with respect to the coefficients, without tilt: (N, 2, n)."""
+    """The derivative of `lens_models.bend` with respect to the coefficients without tilt, (N, 2,
+    n)."""
     q = x * x + y * y
     if lens.model == "fisheye":
         r = q.sqrt()
@@ -78,7 +79,7 @@ def _tilted(lens: Lens, u: Tensor, v: Tensor) -> Parts:
 
     These are with respect to the untilted directions, (N, 2, 2), and to both angles, (N, 2, 2).
     """
-    matrix = models.tilt(lens)
+    matrix = lens_models.tilt(lens)
     a, b, w = rows_at(matrix, u, v)
     w = torch.where(w == 0, 1.0, w)
     a, b = a / w, b / w
@@ -95,7 +96,7 @@ def _tilted(lens: Lens, u: Tensor, v: Tensor) -> Parts:
 
 
 def tilting(tx: float, ty: float) -> tuple[Tensor, Tensor]:
-    """The derivative of `models.tilt` with respect to each of its angles, (3, 3)."""
+    """The derivative of `lens_models.tilt` with respect to each of its angles, (3, 3)."""
     (cx, sx), (cy, sy) = ((math.cos(t), math.sin(t)) for t in (tx, ty))
     about_x = _of((1, 0, 0), (0, cx, sx), (0, -sx, cx))
     about_y = _of((cy, 0, -sy), (0, 1, 0), (sy, 0, cy))

@@ -17,14 +17,15 @@ import torch
 from torch import Tensor
 
 from warpkit import warp
-from warpkit.camera import guards, maps, optimal
-from warpkit.camera.models import Lens
+from warpkit.camera import maps, optimal
 from warpkit.camera.points import directions as exact_directions
 from warpkit.camera.points import own_view
 from warpkit.core import checks, exports
 from warpkit.engine.arithmetic import opencv_lenses
 from warpkit.engine.arithmetic.opencv import TYPES as OPENCV_TYPES
 from warpkit.engine.arithmetic.opencv_lenses import BROWN_AT_ONCE, FIVE_STEPS, Criteria
+from warpkit.engine.definitions import finite
+from warpkit.engine.definitions.lens_models import Lens
 from warpkit.engine.sampling.maps import rows_at
 from warpkit.engine.sampling.reference import with_gradient_of
 from warpkit.engine.sampling.rules import SamplingRule
@@ -251,7 +252,7 @@ def project(view: Tensor, directions: Tensor) -> Tensor:
     """
     fixed, moved = view.detach(), directions.detach()
     value = _divided(*rows_at(fixed, *moved.unbind(-1)))
-    good = guards.within(*moved.unbind(-1), *value.unbind(-1))
+    good = finite.within(*moved.unbind(-1), *value.unbind(-1))
     if not is_followed(view, directions):
         return value
     a, b, w = rows_at(view, *torch.where(good[..., None], directions, 0.0).unbind(-1))

@@ -19,9 +19,10 @@ from warpkit import geometry
 from warpkit.core import checks
 from warpkit.core.tracing import is_eager, wants_gradient
 from warpkit.engine.arithmetic import opencv_matrices
-from warpkit.engine.sampling.maps import inverse_map
+from warpkit.engine.definitions import quads
+from warpkit.engine.operators.inverse import inverse_map
 from warpkit.engine.sampling.reference import with_gradient_of
-from warpkit.geometry import arguments, from_points, quads
+from warpkit.geometry import arguments
 from warpkit.opencv import plain_calls, plain_matrices
 from warpkit.opencv.constants import DECOMP_LU, DECOMP_NORMAL, DECOMP_QR, DECOMP_SVD
 from warpkit.opencv.outputs import check_output, written
@@ -74,7 +75,7 @@ def getAffineTransform(src: PointsLike, dst: PointsLike) -> Any:
     found, solved = opencv_matrices.affine(_array(src, SINGLE), _array(dst, SINGLE))
 
     def exact(value: Tensor) -> Tensor:
-        good = _mask(solved, device) & ~from_points.collinear(src, torch.float64)
+        good = _mask(solved, device) & ~quads.collinear(src, torch.float64)
         corners = torch.where(good[..., None, None], src, _unit_square(src)[:3])
         made = geometry.affine_from_points(corners, dst)
         return torch.where(good[..., None, None], made, 0.0)

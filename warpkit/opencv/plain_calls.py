@@ -16,8 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from warpkit.camera import models, optimal
-from warpkit.camera.models import COUNTS, Lens
+from warpkit.camera import optimal
 from warpkit.core.lasting import lasting
 from warpkit.core.tracing import is_eager, wants_gradient
 from warpkit.engine.arithmetic import (
@@ -29,6 +28,8 @@ from warpkit.engine.arithmetic.guarantees import installed_arithmetic
 from warpkit.engine.arithmetic.opencv import TYPES
 from warpkit.engine.arithmetic.opencv_lenses import FIVE_STEPS, Criteria
 from warpkit.engine.backends import select_backend
+from warpkit.engine.definitions import lens_models
+from warpkit.engine.definitions.lens_models import COUNTS, Lens
 from warpkit.engine.sampling.fill import checked_fill, opencv_sum_start
 from warpkit.engine.sampling.rules import SamplingRule
 from warpkit.opencv.cameras import is_nothing, point_rows
@@ -257,7 +258,7 @@ def lens_map(lens: Lens, view: Tensor, size: tuple[int, int], kind: str) -> Any:
 
     with torch.no_grad():
         tilted = len(lens.k) == known.MOST_COEFFICIENTS
-        tilt = models.tilt(lens).flatten().tolist() if tilted else known.NO_MATRIX
+        tilt = lens_models.tilt(lens).flatten().tolist() if tilted else known.NO_MATRIX
         to_ray = invert(view).ravel().tolist()
     camera, k = (
         tuple(float(v.detach()) for v in part)

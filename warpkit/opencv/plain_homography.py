@@ -13,6 +13,7 @@ import numpy as np
 import torch
 
 from warpkit.engine.backends import select_fits
+from warpkit.engine.operators.four_points import four_points
 from warpkit.opencv import plain_calls
 
 LEAST = 2.0**-23
@@ -64,12 +65,9 @@ def of_four(src: Any, dst: Any) -> np.ndarray | None:
     if first is None or second is None:
         return None
     pairs = [torch.from_numpy(points[None]) for points in (first, second)]
-    known = select_fits(*pairs)
-    if known is None:
-        return None
-    found, alone = known.four_points(*pairs, torch.float64)
+    found, alone = four_points(pairs[0], pairs[1], torch.float64)
     matrix = found[0].numpy()
-    if not alone or _ends_in_zero(matrix, first, second):
+    if not bool(alone) or _ends_in_zero(matrix, first, second):
         return None
     return matrix / matrix[2, 2]
 

@@ -12,10 +12,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from warpkit.camera import guards, models, rotations
-from warpkit.camera.models import Lens
 from warpkit.core import checks, exports
 from warpkit.engine.arithmetic import opencv_projection
+from warpkit.engine.definitions import finite, lens_models
+from warpkit.engine.definitions.lens_models import Lens
 from warpkit.engine.sampling.reference import with_gradient_of
 from warpkit.opencv import cameras, jacobians, plain_calls, plain_projections
 from warpkit.opencv.layout import as_given, has_tensor, is_followed
@@ -91,7 +91,7 @@ def _turn(vector: Tensor) -> tuple[Tensor, Tensor]:
     flat = vector.flatten()
     rotation, slopes = opencv_projection.turn_of(flat.detach().tolist())
     value = flat.new_tensor(rotation).reshape(3, 3)
-    value = with_gradient_of(value, rotations.of_vector(flat)) if is_followed(flat) else value
+    value = with_gradient_of(value, cameras.rodrigues(flat)) if is_followed(flat) else value
     return value, flat.new_tensor(slopes)
 
 
@@ -127,7 +127,7 @@ def _nearest(matrix: Tensor, rotation: Tensor) -> Tensor:
         sides = torch.stack((skew[2, 1], skew[0, 2], skew[1, 0]))
         both = (inner + inner.mT) / 2
         step = torch.linalg.solve(both.diagonal().sum() * unit - both, sides)
-        rotation = rotation @ rotations.of_vector(step)
+        rotation = rotation @ cameras.rodrigues(step)
     return rotation
 
 
@@ -263,7 +263,7 @@ def projected(
             torch.where(real[:, None], scene, 0.0), pose.turn, pose.shift
         )
         far = z.detach()
-        near = real & guards.within(x.detach() / far, y.detach() / far)
+        near = real & finite.within(x.detach() / far, y.detach() / far)
         x, y = (torch.where(near, v, 0.0) for v in (x, y))
         exact = _shown(lens, skew, x, y, torch.where(near, z, 1.0))
         value = with_gradient_of(value, torch.where(near[:, None], exact, torch.nan))
@@ -273,5 +273,5 @@ def projected(
 
 def _shown(lens: Lens, skew: Tensor, x: Tensor, y: Tensor, z: Tensor) -> Tensor:
     """Pixels (N, 2) of points x, y, z (N,) in the camera's coordinates."""
-    u, v = models.distort(lens, x / z, y / z)
-    return torch.stack(models.to_pixels(lens, u + skew * v, v), dim=-1)
+    u, v = lens_models.distort(lens, x / z, y / z)
+    return torch.stack(lens_models.to_pixels(lens, u + skew * v, v), dim=-1)

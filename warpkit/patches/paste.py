@@ -18,8 +18,8 @@ from warpkit.engine.compositing.layers import Layers
 from warpkit.engine.compositing.over import paint_layers
 from warpkit.engine.compositing.rectangles import Rectangles, pixels_of
 from warpkit.engine.compositing.sources import LayerOptions, patch_painter
+from warpkit.engine.operators.inverse import inverse_map
 from warpkit.engine.sampling.antialias import check_antialias
-from warpkit.engine.sampling.maps import inverse_map
 from warpkit.engine.sampling.named import check_nearest, named_rule
 from warpkit.engine.sampling.rules import SamplingRule
 from warpkit.patches import arguments

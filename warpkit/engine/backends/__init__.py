@@ -4,8 +4,8 @@ A backend is a module with the functions of `Backend`, imported on first use. A 
 given by name is used or rejected with reasons, never replaced. For OpenCV's arithmetics,
 "reference" is `arithmetic.opencv` and "cpu" is `cpu.opencv`: see `OPENCV`. `resizing` selects
 backends for `resize`, and `spheres` for spherical images. `operators` makes torch operators of
-kernels, `prepared` repeats calls without validation, `inverse` inverts matrices, and `grid_sample`
-is torch's own sampler. `cpu` and `cuda` are packages with kernels.
+kernels, `prepared` repeats calls without validation, and `grid_sample` is torch's own sampler.
+`cpu` and `cuda` are packages with kernels.
 """
 
 from __future__ import annotations
@@ -189,8 +189,11 @@ def select_descent(moving: Tensor, fixed: Tensor, *others: Tensor) -> ModuleType
 
 
 def select_fits(*points: Tensor) -> ModuleType | None:
-    """Kernels that fit matrices to points, if they can read the tensors, or None."""
-    if select_lenses(*points) is None:
+    """Kernels that refine matrices of points, if they can read the tensors, or None."""
+    if any(tensor.device.type != "cpu" for tensor in points) or not is_eager(*points):
+        return None
+    module = backend_module("cpu")
+    if module.unsupported_reasons(points[0], SamplingRule("bilinear", "constant")):
         return None
     from warpkit.engine.backends.cpu import fits
 
@@ -204,18 +207,6 @@ def select_levels(image: Tensor) -> ModuleType | None:
     from warpkit.engine.backends.cpu import levels
 
     return levels
-
-
-def select_lenses(*tensors: Tensor) -> ModuleType | None:
-    """Kernels for the formulas of lenses, if they can read the tensors, or None."""
-    if any(tensor.device.type != "cpu" for tensor in tensors) or not is_eager(*tensors):
-        return None
-    module = backend_module("cpu")
-    if module.unsupported_reasons(tensors[0], SamplingRule("bilinear", "constant")):
-        return None
-    from warpkit.engine.backends.cpu import lenses
-
-    return lenses
 
 
 class PictureBackend(Protocol):

@@ -48,6 +48,25 @@ def inverse_map(matrix: Tensor, *, singular: float = torch.nan) -> Tensor:
     return torch.where(good, to_source, none)
 
 
+def inverse_vjp(to_source: Tensor, grad: Tensor) -> Tensor:
+    """-N' G N' for the inverse N, in sums, because cuBLAS is not always deterministic.
+
+    to_source and grad (..., 2 or 3, 3), float64.
+    """
+    # no gradient for singular matrices, or if squares of the determinant or of products of entries
+    # would overflow
+    largest = to_source.abs().amax((-1, -2)).square().square()
+    steady = (determinant(to_source).square() + largest).isfinite()[..., None, None]
+    safe = to_3x3(torch.where(steady, to_source, 0.0))
+    rows = to_source.shape[-2]
+    # N' is safe with its indices exchanged; of G and of the result only `rows` rows matter
+    right = (grad[..., :, None, :] * safe[..., None, :, :]).sum(-1)
+    # narrow, since the slice of everything is an alias, which batches of gradients cannot have
+    first = safe if rows == 3 else safe.narrow(-2, 0, rows)
+    found = -(first[..., None] * right[..., :, None, :]).sum(-3)
+    return found if rows == 3 else found.narrow(-2, 0, rows)
+
+
 def determinant(matrix: Tensor) -> Tensor:
     """The determinant of (..., 3, 3), or of the left (2, 2) of (..., 2, 3)."""
     (a, b, c), (d, e, f) = (row.unbind(-1) for row in matrix[..., :2, :].unbind(-2))

@@ -20,7 +20,6 @@ import torch
 from torch import Tensor
 
 from warpkit.core.tracing import NO_ONNX, exports_to_onnx, is_eager
-from warpkit.engine.backends.inverse import inverse_by
 from warpkit.engine.compositing.canvases import Images
 from warpkit.engine.compositing.layers import Layers, Plain
 from warpkit.engine.compositing.rectangles import Rectangles, Rows
@@ -215,6 +214,6 @@ def crop(
 
 def inverse_map(matrix: Tensor) -> Tensor:
     """As `maps.inverse_map`."""
-    from warpkit.engine.backends.cpu.inverse import invert
+    from warpkit.engine.operators.inverse import INVERT
 
-    return inverse_by(matrix, invert)
+    return INVERT(torch.nan, matrix)

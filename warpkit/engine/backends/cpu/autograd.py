@@ -19,9 +19,9 @@ from warpkit.core.tracing import is_eager, wants_gradient
 from warpkit.engine.backends.cpu import launch
 from warpkit.engine.backends.cpu.inverse import inverse_vjp, invert
 from warpkit.engine.backends.cpu.warp_calls import Shape, WarpCall
-from warpkit.engine.backends.inverse import inverse_vjp as inverse_vjp_by_torch
 from warpkit.engine.sampling.layout import are_planes, batch_of, dense_mapping
 from warpkit.engine.sampling.maps import added_to_pixels
+from warpkit.engine.sampling.maps import inverse_vjp as inverse_vjp_by_torch
 from warpkit.engine.sampling.rules import SamplingRule
 
 

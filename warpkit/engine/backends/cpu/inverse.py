@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from math import isnan
 
 import numpy as np
 import torch
@@ -14,7 +14,26 @@ MATRICES = calls.Family("matrix")
 GIVEN, SUMS, OUT = (MATRICES.fields[name] for name in ("matrices", "sums", "out"))
 
 
-@lru_cache(maxsize=64)
+def forward(singular: float, matrix: Tensor) -> tuple[Tensor, Tensor]:
+    """As `maps.inverse_map` of float64 matrices (..., 2 or 3, 3); also the result again.
+
+    singular: NaN or 0.
+    """
+    to_source = invert(matrix, singular_to_zero=not isnan(singular))
+    return to_source, to_source.detach()
+
+
+def backward(
+    singular: float,
+    to_source: Tensor,
+    grads: tuple[Tensor, ...],
+    tensors: tuple[Tensor, ...],
+    wanted: tuple[bool, ...],
+) -> list[Tensor]:
+    """The gradient of matrices (..., 2 or 3, 3) from that of their inverses."""
+    return [inverse_vjp(to_source, grads[0], torch.float64)]
+
+
 def _block(task: str, rows: int, double: bool, singular_to_zero: bool) -> np.ndarray:
     numbers = {"rows": rows, "wide": double, "singular_to_zero": singular_to_zero}
     return MATRICES.block(task, numbers)
@@ -41,7 +60,7 @@ def invert_numbers(matrix: np.ndarray, singular_to_zero: bool = False) -> np.nda
 
 
 def inverse_vjp(to_source: Tensor, grad: Tensor, dtype: torch.dtype) -> Tensor:
-    """As `inverse.inverse_vjp`, bit for bit, in the type of the matrix.
+    """As `maps.inverse_vjp`, bit for bit, in the type of the matrix.
 
     to_source and grad (..., 2 or 3, 3), float64.
     """
@@ -55,6 +74,6 @@ def inverse_vjp(to_source: Tensor, grad: Tensor, dtype: torch.dtype) -> Tensor:
 
 def _run(block: np.ndarray, given: Tensor, sums: int, out: Tensor) -> None:
     """A task for `given` (..., 2 or 3, 3) and the sums at an address, with the result in `out`."""
-    numbers, values = block.copy(), given.numel()
-    numbers[GIVEN], numbers[SUMS], numbers[OUT] = given.data_ptr(), sums, out.data_ptr()
-    calls.launch(numbers, 0, values // (3 * given.shape[-2]), values)
+    values = given.numel()
+    block[GIVEN], block[SUMS], block[OUT] = given.data_ptr(), sums, out.data_ptr()
+    calls.launch(block, 0, values // (3 * given.shape[-2]), values)

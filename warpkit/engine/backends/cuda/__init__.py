@@ -18,7 +18,6 @@ from torch import Tensor
 from warpkit.core.checks import LABELS
 from warpkit.core.environment import TRITON_INTERPRETED as INTERPRETED
 from warpkit.core.tracing import NO_ONNX, exports_to_onnx
-from warpkit.engine.backends.inverse import inverse_by
 from warpkit.engine.sampling.rules import SamplingRule
 
 DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
@@ -85,6 +84,6 @@ def splat(image: Tensor, points: Tensor, size: Sequence[int], rule: SamplingRule
 
 def inverse_map(matrix: Tensor) -> Tensor:
     """As `maps.inverse_map`."""
-    from warpkit.engine.backends.cuda.inverse import invert
+    from warpkit.engine.operators.inverse import INVERT
 
-    return inverse_by(matrix, invert)
+    return INVERT(torch.nan, matrix, device="triton")

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from warpkit.engine.backends.cuda.positions import AFFINE, INFINITY, finite
 from warpkit.engine.backends.cuda.work import launch
+from warpkit.engine.sampling.maps import inverse_vjp
 
 MATRICES = 128
 """Matrices per program: one per thread."""
@@ -47,11 +48,26 @@ def invert_kernel(matrix, to_source, count, KIND: tl.constexpr, BLOCK: tl.conste
         tl.store(to + 8, tl.where(good, (a * e - b * d) * per, float("nan")), mask=live)
 
 
-def invert(matrix: Tensor) -> Tensor:
-    """The inverses of dense float64 matrices (..., 2 or 3, 3)."""
+def forward(singular: float, matrix: Tensor) -> tuple[Tensor, Tensor]:
+    """As `maps.inverse_map` of float64 matrices (..., 2 or 3, 3); also the result again.
+
+    singular: NaN.
+    """
+    matrix = matrix.contiguous()
     to_source, rows = torch.empty_like(matrix), matrix.shape[-2]
     count = matrix.numel() // (3 * rows)
     if count:
         options = {"count": count, "KIND": rows, "BLOCK": MATRICES}
         launch(invert_kernel, triton.cdiv(count, MATRICES), matrix, to_source, **options)
-    return to_source
+    return to_source, to_source.detach()
+
+
+def backward(
+    singular: float,
+    to_source: Tensor,
+    grads: tuple[Tensor, ...],
+    tensors: tuple[Tensor, ...],
+    wanted: tuple[bool, ...],
+) -> list[Tensor]:
+    """The gradient of matrices (..., 2 or 3, 3) from that of their inverses."""
+    return [inverse_vjp(to_source, grads[0])]

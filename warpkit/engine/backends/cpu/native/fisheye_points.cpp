@@ -20,7 +20,7 @@ INLINE Doubles tangent(Doubles v) {
 template <class T> void shown(const Call &block, int64_t begin, int64_t end) {
     const MapsCall &call = as<MapsCall>(block);
     const LensNumbers lens = *at<LensNumbers>(call.numbers);
-    constexpr double FARTHEST = 1e20;  // as in camera/guards.py
+    constexpr double FARTHEST = 1e20;  // as in definitions/finite.py
     const Doubles none = Doubles{} + __builtin_nan("");
     each_place<T>(call, begin, end, [&](Place p) {
         Mask near = (magnitude(p.x) < FARTHEST) & (magnitude(p.y) < FARTHEST);

@@ -1,6 +1,6 @@
-// Fits matrices to pairs of points: the perspective of four pairs (geometry/quads.py) with its
-// gradient, and the least-squares similarity (geometry/fits.py). In torch, a fit takes about fifty
-// operations, whose calls cost more time than the computations for a thousand items.
+// Fits matrices to pairs of points: the perspective of four pairs (definitions/quads.py) with its
+// gradient, and the least-squares similarity (definitions/fits.py). In torch, a fit takes about
+// fifty operations, whose calls cost more time than the computations for a thousand items.
 #include "kernels.h"
 #include "vec.h"
 
@@ -170,7 +170,12 @@ void four_points_backward(const Call &call, int64_t begin, int64_t end) {
         const bool by_last = by == raw.m[8];
         if (!by_last && last < 0) by = -by;  // the norm of the matrix before L's division
         double along = 0;
-        for (int k = 0; k < 9; k++) along += g[k] * raw.m[k] / by;
+        bool none = true;  // of points that several matrices map, the others would be NaN
+        for (int k = 0; k < 9; k++) along += g[k] * raw.m[k] / by, none &= g[k] == 0;
+        if (none) {
+            for (int i = 0; i < CORNERS; i++) to_src[i] = to_dst[i] = {};
+            continue;
+        }
         Matrix3 to_raw;
         for (int k = 0; k < 9; k++)
             to_raw.m[k] = (g[k] - along * (by_last ? double(k == 8) : raw.m[k] / by)) / by;
@@ -225,17 +230,17 @@ void similarity(const Call &call, int64_t begin, int64_t end) {
         }
         s = {s.x / total, s.y / total}, d = {d.x / total, d.y / total};
         double length = 0, a = 0, b = 0, apart = 0, reach = 0;
+        bool numbers = true;  // `most` may ignore NaN
         for (int64_t i = 0; i < p.count; i++) {
             const double w = weight(i), x = src[i].x - s.x, y = src[i].y - s.y;
             const double u = dst[i].x - d.x, v = dst[i].y - d.y;
             length += w * (x * x + y * y), a += w * (x * u + y * v), b += w * (x * v - y * u);
             if (!(w > 0)) continue;
+            numbers &= x == x && y == y;
             apart = most(apart, most(size_of(x), size_of(y)));
             reach = most(reach, most(size_of(src[i].x), size_of(src[i].y)));
         }
-        // NaN is looked for in sums, since `most` may ignore it
-        at<int64_t>(p.good)[n] = apart > SPREAD * eps * reach && is_number(a) && is_number(b) &&
-                                 is_number(length) && is_number(s.x + s.y + d.x + d.y);
+        at<int64_t>(p.good)[n] = numbers && apart > SPREAD * eps * reach;
         a /= length, b /= length;
         double *m = at<double>(p.matrix) + 6 * n;
         m[0] = a, m[1] = -b, m[2] = d.x - a * s.x + b * s.y;

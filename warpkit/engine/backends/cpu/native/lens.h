@@ -1,5 +1,5 @@
 // The formulas of lenses on vectors of float64. Operations and roundings have the order of
-// engine/arithmetic and camera/models.py, so the bits are equal.
+// engine/arithmetic and definitions/lens_models.py, so the bits are equal.
 //
 // A direction (x, y) is a pixel minus the centre, divided by the focal length. With q = x^2 + y^2,
 // a brown lens maps it to (x, y) f(q), with f a ratio of cubics, plus two terms that are not
@@ -97,7 +97,7 @@ INLINE Place brown(const LensNumbers &lens, int64_t n, Place p) {
     Doubles xx = p.x * p.x, yy = p.y * p.y, q = xx + yy;
     Doubles factor = n < 5 ? 1 + (k[1] * q + k[0]) * q : 1 + ((k[4] * q + k[1]) * q + k[0]) * q;
     if (n >= 8) {
-        constexpr double POLE = 1e-100;  // instead of 0, as in camera/models.py
+        constexpr double POLE = 1e-100;  // instead of 0, as in definitions/lens_models.py
         Doubles bottom = 1 + ((k[7] * q + k[6]) * q + k[5]) * q;
         factor /= bottom == 0 ? Doubles{} + POLE : bottom;
     }

@@ -2,7 +2,7 @@
 // gradients with respect to the camera, the coefficients, the sensor's tilt and the rays' matrix.
 //
 // A pixel has no point, and no gradient, if its ray points backwards or the lens's numbers are not
-// finite (camera/guards.py): the result is NaN, or in OpenCV's fields the formula's value.
+// finite (definitions/finite.py): the result is NaN, or in OpenCV's fields the formula's value.
 #include "kernels.h"
 #include "lens_slopes.h"
 
@@ -10,7 +10,7 @@ namespace warpkit {
 namespace WARPKIT_ISA {
 namespace {
 
-constexpr double FARTHEST = 1e20;  // the limit of directions, as in camera/guards.py
+constexpr double FARTHEST = 1e20;  // the limit of directions, as in definitions/finite.py
 
 // A register of an item's row: its rays as directions, and which of them are valid.
 struct Seen {

@@ -1,6 +1,6 @@
-// Undistorts lists of points by the Newton iteration of camera/solver.py, which never leaves the
-// branch of the centre, and computes the gradient of the solution. A register of points iterates
-// until its last point is done.
+// Undistorts lists of points by the Newton iteration of definitions/lens_inverse.py, which never
+// leaves the branch of the centre, and computes the gradient of the solution. A register of points
+// iterates until its last point is done.
 #include "kernels.h"
 #include "lens_slopes.h"
 
@@ -8,7 +8,7 @@ namespace warpkit {
 namespace WARPKIT_ISA {
 namespace {
 
-// The constants of camera/solver.py.
+// The constants of definitions/lens_inverse.py.
 constexpr int STEPS = 100, CHECKS = 16;
 constexpr double TIGHT = 4 * 2.220446049250313e-16, LOOSE = 1e-10;
 constexpr double SMALLEST_STEP = 1.0 / (1 << 30);

@@ -1,5 +1,5 @@
 // The distorted position of a direction, and its derivatives with respect to the direction and to
-// each coefficient: `bend` and `slopes` of camera/models.py, operation by operation.
+// each coefficient: `bend` and `slopes` of definitions/lens_models.py, operation by operation.
 #pragma once
 #include "lens.h"
 
@@ -28,7 +28,7 @@ INLINE Radial brown_radial(const double *k, int64_t n, Doubles q) {
         slope = (3 * k[4] * q + 2 * k[1]) * q + k[0];
     }
     if (n < 8) return {top, slope, Doubles{}, Doubles{}, Doubles{} + 1};
-    constexpr double POLE = 1e-100;  // instead of 0, as in camera/models.py
+    constexpr double POLE = 1e-100;  // instead of 0, as in definitions/lens_models.py
     Doubles bottom = 1 + ((k[7] * q + k[6]) * q + k[5]) * q;
     bottom = bottom == 0 ? Doubles{} + POLE : bottom;
     Doubles factor = top / bottom;

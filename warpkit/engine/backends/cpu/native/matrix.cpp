@@ -1,5 +1,5 @@
 // Inverts matrices, and computes the gradient: the operations of `maps.inverse_map` and
-// `inverse.inverse_vjp` in Python, in the same order, so every bit is equal.
+// `maps.inverse_vjp` in Python, in the same order, so every bit is equal.
 //
 // In torch, an inverse takes 30 operations, and more time than a small warp. A matrix of two rows
 // has (0, 0, 1) as its third.
@@ -71,7 +71,8 @@ template <class T> void inverse_vjp(const Call &call, int64_t begin, int64_t end
         const double *inverse = at<const double>(p.matrices) + n * size;
         const double *grad = at<const double>(p.sums) + n * size;
         const Matrix m(inverse, rows == 3);
-        double det = m.determinant(rows == 3), square = 0, whole[9] = {0, 0, 0, 0, 0, 0, 0, 0, 1};
+        double det = m.determinant(rows == 3), square = 0, whole[9] = {};
+        whole[8] = rows == 2;  // the third row of a matrix of two
         for (int64_t k = 0; k < size; k++) {
             const double magnitude = __builtin_fabs(inverse[k]);
             square = magnitude > square ? magnitude : square;

@@ -10,8 +10,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from warpkit.camera.models import Lens
 from warpkit.core.tracing import is_eager, is_readable
+from warpkit.engine.definitions.lens_models import Lens
 
 FARTHEST = 1e20
 """The limit of directions. The formulas contain their seventh powers, and second derivatives the

@@ -10,15 +10,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from warpkit.camera import kernels, models
-from warpkit.camera.kernels import Solution
-from warpkit.camera.models import Lens
 from warpkit.core.shapes import broadcast_shapes
-from warpkit.core.tracing import is_eager, is_readable, wants_gradient
+from warpkit.core.tracing import is_eager, is_readable
+from warpkit.engine.definitions import lens_models
+from warpkit.engine.definitions.lens_models import Lens
 from warpkit.engine.sampling.reference import with_gradient_of
 
 STEPS, TRACED_STEPS = 100, 20
@@ -52,25 +50,43 @@ class State(NamedTuple):
     done: Tensor
 
 
-def unbend(lens: Lens, u: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """The ideal directions that `models.bend` maps to (u, v), and where they exist.
+class Reach(NamedTuple):
+    """How far a lens's inverse reaches, each of the lens's shape."""
 
-    u, v (..., N), lens with point dimensions. Where there is no direction, the result is the
-    centre's, (0, 0): a NaN would spread through the callers' products, so the callers write NaN
+    limit: Tensor
+    """The largest q of a purely radial lens: at its fold; infinite for others."""
+    radius: Tensor
+    """The distorted radius there."""
+    radial: Tensor
+    """Whether the lens is purely radial."""
+
+
+def reach_of(lens: Lens) -> Reach:
+    """`Reach`, without a gradient."""
+    fixed = lens.detach()
+    radial = lens_models.is_radial(fixed)
+    folds_at = radius = torch.full_like(fixed.k[0], torch.inf)
+    readable = is_readable(radial) and is_eager(radial)
+    if not readable or bool(radial.any()):  # eigenvalues take as long as thousands of points
+        folds_at, radius = lens_models.fold(fixed)
+    return Reach(torch.where(radial, folds_at, torch.inf), radius, radial)
+
+
+def unbend(lens: Lens, u: Tensor, v: Tensor, reach: Reach) -> tuple[Tensor, Tensor, Tensor]:
+    """The ideal directions that `lens_models.bend` maps to (u, v), and where they exist.
+
+    u, v (..., N), lens and reach with point dimensions. Where there is no direction, the result is
+    the centre's, (0, 0): a NaN would spread through the callers' products, so the callers write NaN
     after these. Gradients: up to the third order, by the implicit function theorem, to u, v and the
     coefficients.
     """
-    if kernels.supports(u, v, *lens.k):
-        return kernels.solve(lens, u, v, Solution(lens.model, _reach(lens), _with_gradient))
     with torch.no_grad():
-        x, y, found = _solve(lens.detach(), u.detach(), v.detach())
-    tensors = (*lens.k, u, v)
-    if not is_eager(*tensors) or wants_gradient(*tensors):
-        x, y = _with_gradient(lens, u, v, x, y, found)
+        x, y, found = _solve(lens.detach(), reach, u.detach(), v.detach())
+    x, y = with_gradient(lens, u, v, x, y, found)
     return torch.where(found, x, 0.0), torch.where(found, y, 0.0), found
 
 
-def _with_gradient(
+def with_gradient(
     lens: Lens, u: Tensor, v: Tensor, x: Tensor, y: Tensor, found: Tensor
 ) -> tuple[Tensor, Tensor]:
     """x and y with the derivatives of Newton steps from them; at the centre where not found.
@@ -80,51 +96,34 @@ def _with_gradient(
     u, v, x, y = (torch.where(found, value, 0.0) for value in (u, v, x, y))
     near_x, near_y = x, y
     for _ in range(NEWTON_STEPS):
-        shown_u, shown_v = models.bend(lens, near_x, near_y)
-        dx, dy = _newton(models.slopes(lens, near_x, near_y), shown_u - u, shown_v - v)
+        shown_u, shown_v = lens_models.bend(lens, near_x, near_y)
+        dx, dy = _newton(lens_models.slopes(lens, near_x, near_y), shown_u - u, shown_v - v)
         near_x, near_y = near_x - dx, near_y - dy
     return with_gradient_of(x, near_x), with_gradient_of(y, near_y)
 
 
-def _reach(lens: Lens) -> np.ndarray:
-    """`Reach` of native/lens_call.h, (..., 3), for a lens with a point dimension."""
-    fixed = lens.detach()
-    radial = models.is_radial(fixed)
-    folds_at = radius = torch.full_like(fixed.k[0], torch.inf)
-    if bool(radial.any()):  # eigenvalues take as long as thousands of points
-        folds_at, radius = models.fold(fixed)
-    limit = torch.where(radial, folds_at, torch.inf)
-    return torch.stack((limit, radius, radial.double()), dim=-1)[..., 0, :].numpy()
-
-
-def _solve(lens: Lens, u: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def _solve(lens: Lens, reach: Reach, u: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """The ideal directions of distorted ones, u and v (...), and where they were found."""
-    folds_at, reach = models.fold(lens)
     if u.shape[-1] <= AT_ONCE or not (is_readable(u) and is_eager(u)):
-        return _solve_piece(lens, folds_at, reach, u, v)
+        return _solve_piece(lens, reach, u, v)
     pieces = zip(u.split(AT_ONCE, -1), v.split(AT_ONCE, -1), strict=True)
-    solved = [_solve_piece(lens, folds_at, reach, *piece) for piece in pieces]
+    solved = [_solve_piece(lens, reach, *piece) for piece in pieces]
     x, y, found = (torch.cat(parts, dim=-1) for parts in zip(*solved, strict=True))
     return x, y, found
 
 
-def _solve_piece(
-    lens: Lens, folds_at: Tensor, reach: Tensor, u: Tensor, v: Tensor
-) -> tuple[Tensor, Tensor, Tensor]:
-    """The roots for distorted directions u and v (..., N); folds_at and reach: the lens's
-    `models.fold`.
-    """
-    radial = models.is_radial(lens)
-    limit = torch.where(radial, folds_at, torch.inf)
+def _solve_piece(lens: Lens, reach: Reach, u: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """The roots for distorted directions u and v (..., N)."""
+    limit, radius, radial = reach
     finite = u.isfinite() & v.isfinite()
     shape = broadcast_shapes(u.shape, limit.shape)
     u, v = (torch.where(finite, value, 0.0).expand(shape) for value in (u, v))
     scale = 1 + torch.hypot(u, v)
     # a purely radial lens maps no direction beyond its fold
-    hopeless = (radial & (torch.hypot(u, v) > reach * (1 + 1e-12))) | ~finite
+    hopeless = (radial & (torch.hypot(u, v) > radius * (1 + 1e-12))) | ~finite
     x, y = torch.zeros_like(u), torch.zeros_like(v)
     state = State(
-        x, y, (-u, -v), models.slopes(lens, x, y), torch.ones_like(u), hopeless.expand(shape)
+        x, y, (-u, -v), lens_models.slopes(lens, x, y), torch.ones_like(u), hopeless.expand(shape)
     )
     readable = is_readable(u) and is_eager(u)
     for _ in range(STEPS if readable else TRACED_STEPS):
@@ -138,7 +137,7 @@ def _solve_piece(
         return x, y, found
     for i in range(1, CHECKS):
         part = i / CHECKS
-        found = found & (_determinant(models.slopes(lens, x * part, y * part)) > 0)
+        found = found & (_determinant(lens_models.slopes(lens, x * part, y * part)) > 0)
     return x, y, found
 
 
@@ -149,8 +148,8 @@ def _step(lens: Lens, state: State, u: Tensor, v: Tensor, scale: Tensor, limit: 
     """
     dx, dy = _newton(state.slopes, *state.error)
     x, y = state.x - state.share * dx, state.y - state.share * dy
-    shown_u, shown_v = models.bend(lens, x, y)
-    slopes, error = models.slopes(lens, x, y), (shown_u - u, shown_v - v)
+    shown_u, shown_v = lens_models.bend(lens, x, y)
+    slopes, error = lens_models.slopes(lens, x, y), (shown_u - u, shown_v - v)
     before, after = torch.hypot(*state.error), torch.hypot(*error)
     good = (after < before) & (_determinant(slopes) > 0) & (x * x + y * y < limit)
     good = good & ~state.done

@@ -56,6 +56,17 @@ class Lens(NamedTuple):
         return (self.fx, self.fy, self.cx, self.cy, *self.k)
 
 
+def packed(lens: Lens) -> Tensor:
+    """All of a lens's numbers in one tensor (..., 4 + n): fx, fy, cx, cy, coefficients."""
+    return torch.stack(torch.broadcast_tensors(*lens.tensors()), dim=-1)
+
+
+def unpacked(model: str, numbers: Tensor) -> Lens:
+    """The lens of `packed` numbers (..., 4 + n)."""
+    fx, fy, cx, cy, *k = numbers.unbind(-1)
+    return Lens(model, fx, fy, cx, cy, tuple(k))
+
+
 def distort(lens: Lens, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
     """Distorted directions of ideal ones (x, y), of the same shape, including the tilt.
 
@@ -219,8 +230,12 @@ def _fisheye(k: tuple[Tensor, ...], q: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def tilt(lens: Lens) -> Tensor:
+    """The perspective of a lens's tilted sensor: (..., 3, 3)."""
+    return tilt_by(*lens.k[12:14])
+
+
+def tilt_by(tx: Tensor, ty: Tensor) -> Tensor:
     """The perspective of a sensor tilted by tx about x, then by ty about y: (..., 3, 3)."""
-    tx, ty = lens.k[12:14]
     one, zero = torch.ones_like(tx), torch.zeros_like(tx)
     (cx, sx), (cy, sy) = ((t.cos(), t.sin()) for t in (tx, ty))
     about_x = matrix_of(((one, zero, zero), (zero, cx, sx), (zero, -sx, cx)))

@@ -15,6 +15,24 @@ ROUNDING = 8 * torch.finfo(torch.float64).eps
 """A sum of three products counts as 0 up to this part of the sum of their magnitudes."""
 
 
+def perspective(src: Tensor, dst: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    """The matrix (..., 3, 3) that maps `src` to `dst`, and whether it is the only one, (...).
+
+    src and dst (..., 4, 2), pixels; dtype: the type that the matrix must fit, and whose rounding
+    the points have. Where several or none do, the matrix is arbitrary.
+    """
+    whole, alone = quad_to_quad(src, dst), has_one(src, dst, dtype)
+    identity = torch.eye(3, dtype=whole.dtype, device=whole.device)
+    whole = torch.where(alone[..., None, None], whole, identity)  # so that no gradient is NaN
+    return normalised(whole, origin_is_far(whole, src, dtype)), alone
+
+
+def has_one(src: Tensor, dst: Tensor, dtype: torch.dtype) -> Tensor:
+    """Whether one matrix alone maps points (..., 4, 2) to others, (...)."""
+    finite = dst.detach().isfinite().all(-1).all(-1)
+    return finite & ~(lines(src, dtype).any(0) | lines(dst, dtype).all(0))
+
+
 def quad_to_quad(src: Tensor, dst: Tensor) -> Tensor:
     """The matrix, up to a factor, that maps `src` to `dst`; zeros if several do.
 
@@ -98,3 +116,22 @@ def _moved(local: Tensor, src: Tensor, dst: Tensor) -> Tensor:
 def _shift(by: Tensor) -> Tensor:
     one, zero = torch.ones_like(by[..., 0]), torch.zeros_like(by[..., 0])
     return matrix_of(((one, zero, by[..., 0]), (zero, one, by[..., 1]), (zero, zero, one)))
+
+
+def lines(points: Tensor, dtype: torch.dtype) -> Tensor:
+    """Which three of four points (..., 4, 2) are collinear, (4, ...): all except the i-th."""
+    threes = ([1, 2, 3], [0, 2, 3], [0, 1, 3], [0, 1, 2])
+    return torch.stack([collinear(points[..., three, :], dtype) for three in threes])
+
+
+def collinear(points: Tensor, dtype: torch.dtype) -> Tensor:
+    """Whether three points (..., 3, 2) lie on a line, up to the rounding of `dtype`.
+
+    A coordinate c with error eps c changes the doubled area by eps c times an edge; 4 for safety.
+    """
+    points = points.detach()
+    (ax, ay), (bx, by) = ((points[..., i, :] - points[..., 0, :]).unbind(-1) for i in (1, 2))
+    edge = torch.stack((ax, ay, bx, by), dim=-1).abs().amax(-1)
+    reach = points.abs().amax((-1, -2))
+    area = (ax * by - ay * bx).abs()
+    return ~(area > 4 * torch.finfo(dtype).eps * edge * reach)  # NaN counts as degenerate

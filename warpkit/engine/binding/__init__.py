@@ -1,0 +1,5 @@
+"""One way from a function of tensors to a kernel.
+
+`operator` makes everything that torch asks of a function from its definition and its kernels. Only
+this package asks torch in which mode a call is made.
+"""

@@ -1,0 +1,1 @@
+"""Definitions: what lenses and quadrilaterals do, in plain torch operations."""

@@ -1,0 +1,27 @@
+"""Operators: one file for each, which names its definition and the modules of its kernels.
+
+Kernels are imported by the first call that they can serve: most calls need few of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from types import ModuleType
+
+BACKENDS = "warpkit.engine.backends"
+
+
+def native(name: str) -> Callable[[], ModuleType | None]:
+    """Imports a module of `backends.cpu` when it is called; None without the native library."""
+
+    def load() -> ModuleType | None:
+        library = import_module(f"{BACKENDS}.cpu.opened").LIBRARY
+        return import_module(f"{BACKENDS}.cpu.{name}") if library else None
+
+    return load
+
+
+def triton(name: str) -> Callable[[], ModuleType]:
+    """Imports a module of `backends.cuda` when it is called, by a backend that has Triton."""
+    return lambda: import_module(f"{BACKENDS}.cuda.{name}")
