@@ -57,6 +57,8 @@ CALLS = {
 }
 DIFFERENTIABLE = [name for name in CALLS if name != "attacks.on_uint8"]
 """That call's function divides whole numbers, without another one for the gradient."""
+OF_THE_ARGUMENTS = [name for name in CALLS if not name.startswith("transforms.")]
+"""torchvision draws the numbers of its transforms on the default device."""
 NUMBERS = ("MatrixLike", "PointsLike", "NumbersLike", "BoxesLike", "FlowLike", "ArrayLike")
 """Annotations of arguments that may be arrays, lists and integers."""
 OF_TORCH = {
@@ -191,6 +193,16 @@ def test_the_second_gradient_equals_the_first_and_that_of_plain_tensors(name: st
             what = f"{kind.name}, argument {place}"
             assert kinds.same(*found[:2]), f"the second call of {what}"
             assert call.function in OF_TORCH or kinds.same(*found[1:]), f"{what}\n{found}"
+
+
+@pytest.mark.parametrize("name", OF_THE_ARGUMENTS)
+def test_results_do_not_depend_on_the_default_device(name: str):
+    call = CALLS[name]
+    given = [given.tensor(0) for given in call.given]
+    wanted = outcome(call.call, given)
+    with torch.device("meta"):
+        found = twice(call.call, given, "a call under another default device")
+    assert kinds.same(found, wanted), f"{found}\n{wanted}"
 
 
 @pytest.mark.parametrize("name", DIFFERENTIABLE)
