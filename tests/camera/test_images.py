@@ -121,21 +121,42 @@ def test_gradients_to_the_image_and_the_lens(model):
     assert gradgradcheck(both, inputs)
 
 
-def rectangles(k, size, matrix):
-    """(inner, outer) rectangles of an image's 9 x 9 points, by a converged iteration in numpy."""
-    cv2 = installed_opencv()
-    steps = np.linspace(0, 1, 9)
-    points = np.array([(x * (size[1] - 1), y * (size[0] - 1)) for y in steps for x in steps])
+STEPS = np.linspace(0, 1, 2001)
+
+
+def border_of(size):
+    """2,001 points along each side, left, top, right and bottom: (4, 2001, 2)."""
+    (height, width), zero = (n - 1 for n in size), 0 * STEPS
+    sides = (zero, STEPS), (STEPS, zero), (zero + 1, STEPS), (STEPS, zero + 1)
+    return np.stack([np.stack((x * width, y * height), axis=-1) for x, y in sides])
+
+
+def rectangles(x, y):
+    """(inner, outer) of the undistorted border (4, N)."""
+    inner = x[0].max(), y[1].max(), x[2].min(), y[3].min()
+    return inner, (x.min(), y.min(), x.max(), y.max())
+
+
+def optimal_by_hand(x, y, new, alpha):
+    mixed = np.zeros(4)
+    shares = zip((1 - alpha, alpha), rectangles(x, y), strict=True)
+    for share, (left, top, right, bottom) in shares:
+        fx, fy = (new[1] - 1) / (right - left), (new[0] - 1) / (bottom - top)
+        mixed += share * np.array([fx, fy, -fx * left, -fy * top])
+    return np.array([[mixed[0], 0, mixed[2]], [0, mixed[1], mixed[3]], [0, 0, 1]])
+
+
+def undistorted_border(k, size, matrix):
+    """Its directions, x and y (4, N), checked by cv2's projection, which is independent of ours."""
+    cv2, points = installed_opencv(), border_of(size).reshape(-1, 2)
     ideal, found = camera.undistort_points(
         double(points), double(matrix), double(k), new_camera_matrix=np.eye(3)
     )
     assert found.all()
-    solid = np.column_stack((ideal.numpy(), np.ones(81)))
+    solid = np.column_stack((ideal.numpy(), np.ones(len(points))))
     shown, _ = cv2.projectPoints(solid, np.zeros(3), np.zeros(3), matrix, np.asarray(k))
-    assert np.abs(shown[:, 0] - points).max() < TOLERANCE["solved pixels"]  # an independent check
-    x, y = ideal.numpy().reshape(9, 9, 2).transpose(2, 0, 1)
-    inner = x[:, 0].max(), y[0].max(), x[:, -1].min(), y[-1].min()
-    return inner, (x.min(), y.min(), x.max(), y.max())
+    assert np.abs(shown[:, 0] - points).max() < TOLERANCE["solved pixels"]
+    return ideal.numpy().reshape(4, -1, 2).transpose(2, 0, 1)
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.3, 1.0])
@@ -144,14 +165,8 @@ def test_the_optimal_camera_matches_its_definition_and_nearly_cv2(alpha, n):
     cv2 = installed_opencv()
     k, size, new = lens(n, 1, size=0.3), (480, 640), (400, 500)
     ours = camera.optimal_camera_matrix(double(CAMERA), double(k), size, alpha, new_size=new)
-    mixed = np.zeros(4)
-    for share, (left, top, right, bottom) in zip(
-        (1 - alpha, alpha), rectangles(k, size, CAMERA), strict=True
-    ):
-        fx, fy = (new[1] - 1) / (right - left), (new[0] - 1) / (bottom - top)
-        mixed += share * np.array([fx, fy, -fx * left, -fy * top])
-    truth = np.array([[mixed[0], 0, mixed[2]], [0, mixed[1], mixed[3]], [0, 0, 1]])
-    assert np.abs(ours.numpy() - truth).max() < TOLERANCE["pixels float64"]
+    truth = optimal_by_hand(*undistorted_border(k, size, CAMERA), new, alpha)
+    assert np.abs(ours.numpy() - truth).max() < TOLERANCE["border of samples"]
     theirs, _ = cv2.getOptimalNewCameraMatrix(CAMERA, k, size[::-1], alpha, new[::-1])
     assert np.abs(ours.numpy() - theirs).max() < TOLERANCE["five steps"]
 
@@ -163,12 +178,11 @@ def test_the_optimal_camera_of_a_fisheye_matches_its_definition(alpha):
         (480, 640),
         (400, 500),
     )
-    steps = np.linspace(0, 1, 9)
-    points = np.array([(x * (size[1] - 1), y * (size[0] - 1)) for y in steps for x in steps])
+    points = border_of(size).reshape(-1, 2)
     # the definition's inverse: bisection in numpy, independent of our solvers
     far = (points - matrix[:2, 2]) / np.diag(matrix)[:2]
     bent = np.hypot(*far.T)
-    low, high = np.zeros(81), np.full(81, np.pi / 2)
+    low, high = np.zeros(len(points)), np.full(len(points), np.pi / 2)
     for _ in range(60):
         t = (low + high) / 2
         powers = sum(c * t ** (2 * i + 2) for i, c in enumerate(FISHEYE))
@@ -176,17 +190,11 @@ def test_the_optimal_camera_of_a_fisheye_matches_its_definition(alpha):
             np.where(t * (1 + powers) < bent, t, low),
             np.where(t * (1 + powers) < bent, high, t),
         )
-    x, y = (far * (np.tan(low) / bent)[:, None]).reshape(9, 9, 2).transpose(2, 0, 1)
-    inner = x[:, 0].max(), y[0].max(), x[:, -1].min(), y[-1].min()
-    outer = x.min(), y.min(), x.max(), y.max()
-    mixed = np.zeros(4)
-    for share, (left, top, right, bottom) in zip((1 - alpha, alpha), (inner, outer), strict=True):
-        fx, fy = (new[1] - 1) / (right - left), (new[0] - 1) / (bottom - top)
-        mixed += share * np.array([fx, fy, -fx * left, -fy * top])
+    x, y = (far * (np.tan(low) / bent)[:, None]).reshape(4, -1, 2).transpose(2, 0, 1)
+    truth = optimal_by_hand(x, y, new, alpha)
     options = {"new_size": new, "model": "fisheye"}
     ours = camera.optimal_camera_matrix(double(matrix), double(FISHEYE), size, alpha, **options)
-    truth = np.array([[mixed[0], 0, mixed[2]], [0, mixed[1], mixed[3]], [0, 0, 1]])
-    assert np.abs(ours.numpy() - truth).max() < TOLERANCE["pixels float64"]
+    assert np.abs(ours.numpy() - truth).max() < TOLERANCE["border of samples"]
     k = double(FISHEYE).requires_grad_()
     small = {"new_size": (20, 30), "model": "fisheye"}
     assert gradcheck(
@@ -194,7 +202,7 @@ def test_the_optimal_camera_of_a_fisheye_matches_its_definition(alpha):
         k,
         check_forward_ad=True,
     )
-    wanted = "it reaches beyond the model's fold, or 90 degrees"
+    wanted = "one is beyond the model's fold, or 90 degrees"
     with pytest.raises(ValueError, match=wanted):
         camera.optimal_camera_matrix(
             matrix / [[2], [2], [1]], FISHEYE, (960, 1280), 0.0, model="fisheye"
@@ -213,9 +221,54 @@ def test_the_optimal_camera_has_gradients_and_rejects_lenses_that_fold():
         3,
         3,
     )
-    wanted = "optimal_camera_matrix: `distortion` must be a lens that shows all of the image"
+    wanted = "optimal_camera_matrix: `distortion` must be a lens that shows a part of every side"
     with pytest.raises(ValueError, match=re.escape(wanted)):
         camera.optimal_camera_matrix(SMALL, [-1.5, 0, 0, 0], SIZE, 0.0)
+
+
+@pytest.mark.parametrize("square", [False, True])
+@pytest.mark.parametrize(
+    "k", [(-0.25, 0.06, 0, 0), (-0.3, 0.1, 2e-3, -2e-3), (0.3, 0, 0, 0), (-0.14, 0, 0, 0)]
+)
+def test_alpha_0_shows_only_valid_pixels_and_no_fewer(k, square):
+    """The last lens folds within the image's corners: the other pixels count alone."""
+    size, matrix = (270, 480), double([[250.0, 0, 239.5], [0, 250, 151.5], [0, 0, 1]])
+    for _ in range(2):
+        view = camera.optimal_camera_matrix(matrix, double(k), size, 0.0, square=square)
+    if square:
+        assert view[0, 0] == view[1, 1]
+    ones = torch.ones(1, *size, dtype=torch.float64)
+    shown = camera.undistort(ones, matrix, double(k), new_camera_matrix=view)
+    assert shown.min() > 1 - TOLERANCE["cpu torch.float32"]
+    # moved by 1/20 of a pixel to one of two sides at least, it would show some that are not
+    lost = 0
+    for axis in (0, 1):
+        for step in (-0.05, 0.05):
+            moved = view.clone()
+            moved[axis, 2] += step
+            shown = camera.undistort(ones, matrix, double(k), new_camera_matrix=moved)
+            lost += bool(shown.min() < 1 - 1e-3)
+    assert lost >= 2 or k[0] > 0  # whose extremes are corners, which the rectangle may miss
+
+
+def test_alpha_1_shows_all_pixels_and_square_ones_have_equal_focal_lengths():
+    k, size = double(lens(5, 1, size=0.3)), (480, 640)
+    x, y = undistorted_border(k.numpy(), size, CAMERA)
+    for square in (False, True):
+        view = camera.optimal_camera_matrix(double(CAMERA), k, size, 1.0, square=square).numpy()
+        u, v = view[0, 0] * x + view[0, 2], view[1, 1] * y + view[1, 2]
+        ends = np.array([u.min(), v.min(), 639 - u.max(), 479 - v.max()])
+        assert ends.min() > -TOLERANCE["border of samples"]
+        near = np.sort(np.abs(ends))[: 2 if square else 4]
+        assert near.max() < TOLERANCE["border of samples"]
+        np.testing.assert_allclose(ends[:2], ends[2:], atol=2 * TOLERANCE["border of samples"])
+        assert not square or view[0, 0] == view[1, 1]
+
+
+@pytest.mark.parametrize("alpha", [-0.1, 1.5, float("nan"), torch.tensor([0.5, 2.0])])
+def test_alpha_is_between_0_and_1(alpha):
+    with pytest.raises(ValueError, match=r"optimal_camera_matrix: `alpha` must be within \[0, 1\]"):
+        camera.optimal_camera_matrix(SMALL, [0.0] * 4, SIZE, alpha)
 
 
 def test_errors_of_remap_name_the_called_function():

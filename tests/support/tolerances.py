@@ -148,6 +148,9 @@ TOLERANCE = {
     "polar bytes": 5e-4,
     # of float32 noise, whose slope is 1 a pixel: its logarithm's last bits, 4e-6 pixels of 40
     "polar float32": 1e-4,
+    # in pixels: the extreme of 2,001 samples along a side of 640 pixels, a curve that bends by up
+    # to 1e-3 a pixel, is off by 1/8 of the squared distance of 0.3; 2e-5 measured
+    "border of samples": 1e-4,
     # corners, in pixels, of images of waves of 6 pixels and more, which bilinear interpolation
     # and the smoothing before it distort; 0.035 measured
     "align pixels": 0.06,

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from warpkit.camera.arguments import as_lens
+from warpkit.camera.models import Lens
 from warpkit.camera.points import directions
 from warpkit.core import checks
 from warpkit.core.sharding import batched
@@ -19,6 +20,12 @@ from warpkit.types import LensModel, MatrixLike, NumbersLike
 
 SIDE_POINTS = 9
 """Points along each side of the image that OpenCV checks; since 4.12 it checks no others."""
+
+FEWEST, MOST = 33, 1025
+"""Points along each side among which the search begins: one a pixel, within these limits."""
+
+ZOOMS, ZOOMED = 4, 33
+"""How often the search continues between the neighbours of the best point, and with how many."""
 
 FARTHEST = torch.finfo(torch.float32).max
 """The initial value of OpenCV's search for the rectangles."""
@@ -42,17 +49,22 @@ def optimal_camera_matrix(
     *,
     new_size: Sequence[int] | None = None,
     model: LensModel = "brown",
+    square: bool = False,
 ) -> Tensor:
-    """The new camera matrix for `undistort`: cv2.getOptimalNewCameraMatrix.
+    """The new camera matrix for `undistort`: what cv2.getOptimalNewCameraMatrix approximates.
 
     camera_matrix (..., 3, 3) and distortion (..., n) of `model` as in `distort_points`; size (H, W)
-    of the image; alpha (...): 0 shows only valid pixels, 1 all pixels of the image; new_size (h, w)
-    of the undistorted image, the same if None. All broadcast. Returns (..., 3, 3). Points are
-    solved to convergence, while cv2 takes five steps: matrices of strong lenses differ; for
-    fisheyes cv2 has only an estimate from four points,
-    `warpkit.opencv.fisheye.estimateNewCameraMatrixForUndistortRectify`. Gradients: up to the third
-    order, to camera, distortion and alpha. Raises ValueError if the image reaches beyond the
-    model's fold, or a fisheye's beyond 90 degrees.
+    of the image; alpha (...), 0 to 1: 0 shows only valid pixels, 1 all pixels of the image;
+    new_size (h, w) of the undistorted image, the same if None; square: with fx = fy, about the same
+    middle, so that alpha 0 shows less and alpha 1 more. All broadcast. Returns (..., 3, 3).
+
+    The extremes of each side are found to 1e-7 of its length, where cv2 compares nine points, and
+    points are solved to convergence, where cv2 takes five steps: `warpkit.opencv` has its numbers.
+    For fisheyes cv2 has only an estimate from four points,
+    `warpkit.opencv.fisheye.estimateNewCameraMatrixForUndistortRectify`. Parts of the image beyond
+    the model's fold, which no direction shows, or beyond 90 degrees do not count. Gradients: up to
+    the third order, to camera, distortion and alpha. Raises ValueError if a whole side is such a
+    part, and for alpha outside [0, 1].
 
     >>> camera = [[100, 0, 50], [0, 100, 50], [0, 0, 1]]
     >>> optimal_camera_matrix(camera, [0, 0, 0, 0], (101, 101), 0.0)
@@ -68,12 +80,71 @@ def optimal_camera_matrix(
     size = checks.check_size(name, "size", size)
     look_at_camera(name, "camera_matrix", lens.tensors()[:4], size)
     new = size if new_size is None else checks.check_size(name, "new_size", new_size)
-    x, y, found = directions(lens.beside(1), border(size, lens.fx.device))
-    wanted = "a lens that shows all of the image: it reaches beyond the model's fold"
+    square = checks.check_bool(name, "square", square)
+    x, y, found = directions(lens.beside(1), extremes(lens.detach(), size))
+    wanted = "a lens that shows a part of every side: one is beyond the model's fold"
     wanted += ", or 90 degrees" * (lens.model == "fisheye")
     checks.check_values(name, "distortion", ~found.all(-1), wanted)
-    matrix = between(rectangles(x, y), new, alpha)
-    return torch.where(found.all(-1)[..., None, None], matrix, torch.nan).to(dtype)
+    good = found.all(-1)
+    some = torch.tensor((-1.0, -1, 1, 1) * 2, dtype=x.dtype, device=x.device)
+    x, y = (torch.where(good[..., None], part, some) for part in (x, y))
+    (left, _, right, _, west, _, east, _), (_, top, _, bottom, _, north, _, south) = (
+        part.unbind(-1) for part in (x, y)
+    )
+    sides = Rectangles((left, top, right, bottom), (west, north, east, south))
+    matrix = between(sides, new, alpha, square=square)
+    return torch.where(good[..., None, None], matrix, torch.nan).to(dtype)
+
+
+@torch.no_grad()
+def extremes(lens: Lens, size: Sequence[int]) -> Tensor:
+    """Pixels of the border, (..., 8, 2): of four sides the innermost, then the outermost of all.
+
+    In the order left, top, right and bottom, also between pixels. Pixels without a direction do not
+    count, and a side of such alone is NaN. Where an extreme lies inside a side, its derivative along
+    the side is 0: so the gradient of the result is that at a fixed place.
+    """
+    device, apart = lens.fx.device, lens.beside(1)
+    count = min(max(*size, FEWEST), MOST)
+    side = torch.arange(4, device=device).repeat_interleave(count)
+    along = torch.linspace(0, 1, count, dtype=torch.float64, device=device).repeat(4)
+    ends = [(n % 2, 1 if n < 2 else -1) for n in range(4)]  # the coordinate, and its sign inwards
+    ends += [(axis, -sign) for axis, sign in ends]
+    mine = torch.ones(8, 4, dtype=torch.bool, device=device)
+    mine[:4] = torch.eye(4, dtype=torch.bool, device=device)
+
+    def scores(side: Tensor, along: Tensor) -> Tensor:
+        """How extreme points at `along` of `side` are, each for one of the eight, (..., 8, N)."""
+        shape = along.shape
+        places = _on_border(side.flatten(-2), along.flatten(-2), size)
+        *found, there = (part.unflatten(-1, shape[-2:]) for part in directions(apart, places))
+        values = [sign * found[axis][..., n, :] for n, (axis, sign) in enumerate(ends)]
+        allowed = mine.expand(*side.shape[:-1], 4).gather(-1, side)
+        return torch.where(there & allowed, torch.stack(values, dim=-2), -torch.inf)
+
+    side, along = side.expand(8, -1), along.expand(8, -1)
+    step, place = 1 / (count - 1), side
+    ahead = torch.linspace(-1, 1, ZOOMED, dtype=torch.float64, device=device)
+    for _ in range(1 + ZOOMS):
+        found = scores(side, along)
+        best = found.argmax(-1, keepdim=True)
+        side = side.expand(found.shape).gather(-1, best)
+        along = along.expand(found.shape).gather(-1, best)
+        place = _on_border(side[..., 0], along[..., 0], size)
+        place = torch.where(found.amax(-1, keepdim=True) > -torch.inf, place, torch.nan)
+        side = side.expand(*side.shape[:-1], ZOOMED)
+        along = (along + ahead * step).clamp(0, 1)
+        step *= 2 / (ZOOMED - 1)
+    return place
+
+
+def _on_border(side: Tensor, along: Tensor, size: Sequence[int]) -> Tensor:
+    """Pixels (..., N, 2) of the left, top, right or bottom side, 0 to 3, at parts 0 to 1 of it."""
+    height, width = size
+    upright, far = side % 2 == 0, (side > 1).to(along.dtype)
+    x = torch.where(upright, far, along) * (width - 1)
+    y = torch.where(upright, along, far) * (height - 1)
+    return torch.stack((x, y), dim=-1)
 
 
 def border(size: Sequence[int], device: torch.device) -> Tensor:
@@ -105,14 +176,24 @@ def _first(values: Tensor) -> Tensor:
     return values.nan_to_num(FARTHEST, FARTHEST, -torch.inf).amin(-1).clamp_max(FARTHEST)
 
 
-def between(found: Rectangles, size: Sequence[int], alpha: Tensor) -> Tensor:
-    """The matrix that maps the rectangles (directions) to an image of `size`, blended by alpha."""
+def between(
+    found: Rectangles, size: Sequence[int], alpha: Tensor, *, square: bool = False
+) -> Tensor:
+    """The matrix that maps the rectangles (directions) to an image of `size`, blended by alpha.
+
+    square: with equal focal lengths, about the rectangles' middles.
+    """
     # torch computes a number over a tensor as a product with 1 / the tensor, which rounds twice
     height, width = (torch.full_like(alpha, n - 1) for n in size)
     lenses = []
-    for left, top, right, bottom in found:
+    for n, (left, top, right, bottom) in enumerate(found):
         fx, fy = width / (right - left), height / (bottom - top)
-        lenses.append((fx, fy, -fx * left, -fy * top))
+        if square:
+            fx = fy = torch.minimum(fx, fy) if n else torch.maximum(fx, fy)
+            middle = (width - fx * (left + right)) / 2, (height - fy * (top + bottom)) / 2
+            lenses.append((fx, fy, *middle))
+        else:
+            lenses.append((fx, fy, -fx * left, -fy * top))
     fx, fy, cx, cy = (a * (1 - alpha) + b * alpha for a, b in zip(*lenses, strict=True))
     one, zero = torch.ones_like(fx), torch.zeros_like(fx)
     return matrix_of(((fx, zero, cx), (zero, fy, cy), (zero, zero, one)))
