@@ -101,8 +101,8 @@ def extremes(lens: Lens, size: Sequence[int]) -> Tensor:
     """Pixels of the border, (..., 8, 2): of four sides the innermost, then the outermost of all.
 
     In the order left, top, right and bottom, also between pixels. Pixels without a direction do not
-    count, and a side of such alone is NaN. Where an extreme lies inside a side, its derivative along
-    the side is 0: so the gradient of the result is that at a fixed place.
+    count, and a side of such alone is NaN. Where an extreme lies inside a side, its derivative
+    along the side is 0: so the gradient of the result is that at a fixed place.
     """
     device, apart = lens.fx.device, lens.beside(1)
     count = min(max(*size, FEWEST), MOST)
