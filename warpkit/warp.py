@@ -16,7 +16,7 @@ from torch import Tensor
 from warpkit.core import checks
 from warpkit.core.caller_warnings import warn_of_lost_gradients
 from warpkit.core.sharding import batched
-from warpkit.core.slips import look_at_points
+from warpkit.core.slips import look_at_points, look_at_type
 from warpkit.engine.backends import Backend, named_backend, prepared, select_backend
 from warpkit.engine.sampling import antialias_points
 from warpkit.engine.sampling.antialias import check_antialias
@@ -381,6 +381,7 @@ def sample_pixels(
     if points.ndim < 2 or points.shape[-1] != 2:
         checks.fail(name, "points", "of shape (..., N, 2)", checks.shape_of(points))
     checks.check_device(name, "points", points, image.device)
+    look_at_type(name, "points", points, image.shape[-2:])
     if isinstance(border, str) and border == "transparent":
         wanted = "a border other than 'transparent': a list of points has no background"
         checks.fail(name, "border", wanted, repr(border))

@@ -212,3 +212,55 @@ def test_values_are_not_checked_where_there_are_none():
 class Warp(torch.nn.Module):
     def forward(self, image: torch.Tensor) -> torch.Tensor:
         return wk.warp_affine(image, EYE)
+
+
+@pytest.mark.parametrize(("dtype", "whole"), [(torch.float16, 2048), (torch.bfloat16, 256)])
+def test_positions_in_16_bits_that_lack_pixels_get_a_warning(dtype, whole):
+    """float16 holds 2049 as 2048, bfloat16 257 as 256: the image's last column is one further."""
+    assert torch.tensor(whole + 1.0).to(dtype) == whole
+    small, large = torch.zeros(1, 4, whole + 1), torch.zeros(1, 4, whole + 2)
+    points = torch.tensor([[[0.0, 0.0], [1.0, 1.0]]]).to(dtype)
+    theta = torch.eye(2, 3).to(dtype)
+    kind = str(dtype).removeprefix("torch.")
+    calls = {
+        "remap: `points`": lambda image: wk.remap(image, points),
+        "sample_pixels: `points`": lambda image: wk.sample_pixels(image, points[0]),
+        "from_theta: `theta`": lambda image: wk.from_theta(theta, image.shape[-2:], (4, 4)),
+    }
+    for name, call in calls.items():
+        for _ in range(2):  # the second call goes a shorter way
+            call(small)
+            with pytest.warns(UserWarning, match=f"{name} of {kind} holds .* up to {whole}, and"):
+                call(large)
+    wk.remap(large, points.float())
+
+
+def offsets() -> dict[str, torch.Tensor]:
+    """Flows of 40 x 50 pixels."""
+    generator = torch.Generator().manual_seed(0)
+    noise = torch.randn(40, 50, 2, generator=generator)
+    return {
+        "noise": 2 * noise,
+        "a shift": torch.tensor([3.0, 2.0]).expand(40, 50, 2),
+        "a shift back": torch.tensor([-3.0, -2.0]).expand(40, 50, 2),
+        "a smooth flow": torch.tensor([1.5, 1.0]) + 0.2 * noise,
+        "a turn": wk.flow.from_matrix(wk.rotation_matrix((24.5, 19.5), 5.0), (40, 50)),
+    }
+
+
+@pytest.mark.parametrize("name", offsets())
+def test_offsets_in_place_of_points_get_a_warning(name):
+    image, flow = torch.rand(3, 40, 50), offsets()[name]
+    for _ in range(2):
+        with pytest.warns(UserWarning, match=r"remap: all `points` lie near .* relative=True"):
+            wk.remap(image, flow)
+    wk.remap(image, flow, relative=True)
+    wk.warp_flow(image, flow)
+    wk.remap(image, wk.flow.to_points(flow))
+
+
+def test_points_that_are_meant_get_no_warning():
+    image, grid = torch.rand(3, 40, 50), wk.pixel_grid((40, 50))
+    for points in (grid, grid / 2, grid / 8, grid / 10 + 1, grid / 4, 0 * grid, grid.flip(0)):
+        wk.remap(image, points)
+        wk.remap(image, points.expand(2, -1, -1, -1))

@@ -34,6 +34,12 @@ matters."""
 SHARE_OUTSIDE = 0.5
 """The share of pixels that sample outside the image if a point field is read as offsets."""
 
+MOST_OFFSET = 0.25
+"""The longest offset that a warning tells from points, relative to the side: fields of points that
+all lie in a sixteenth of the image are rare."""
+WHOLE = {torch.float16: 2048, torch.bfloat16: 256}
+"""The last of the whole numbers from 0 on that a type holds."""
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -84,18 +90,39 @@ def look_at_layout(function: str, argument: str, shape: Sequence[int]) -> None:
         warn(text + "looks like (..., H, W, C): image.movedim(-1, -3) makes one of the other")
 
 
-def look_at_points(function: str, points: Tensor, size: Sequence[int]) -> None:
-    """Warn about a point field (..., h, w, 2) in F.grid_sample's [-1, 1] instead of pixels.
+def look_at_type(function: str, argument: str, values: Tensor, size: Sequence[int]) -> None:
+    """Warn about positions in 16 bits, if these lack whole pixels of images of `size` (H, W)."""
+    whole = WHOLE.get(values.dtype)
+    if whole is None or torch.compiler.is_compiling() or _state.looked or max(size) <= whole + 1:
+        return
+    kind = str(values.dtype).removeprefix("torch.")
+    text = (
+        f"{function}: `{argument}` of {kind} holds every whole pixel only up to {whole}, and the "
+    )
+    warn(text + f"image is of {tuple(size)}: positions are rounded. float32 holds them")
 
-    size: (H, W) of the image that they are points of, or the field's own.
+
+def look_at_points(function: str, points: Tensor, size: Sequence[int]) -> None:
+    """Warn about a point field (..., h, w, 2) that is in no pixels of an image of `size` (H, W).
+
+    In F.grid_sample's [-1, 1]; offsets from each pixel; or of a type that cannot hold the pixels.
     """
     if torch.compiler.is_compiling():  # a comparison would bind a dynamic size
         return
+    look_at_type(function, "points", points, size)
     if points.numel() < 2 * LEAST_POINTS or not _is_readable(points):
         return
     values = points.detach()
     # in pixels, the last point of a field is seldom near the image's first pixel
-    if min(size) < LEAST_IMAGE or not -1 <= values[(-1,) * values.ndim].item() <= 1:
+    last = abs(values[(-1,) * values.ndim].item())
+    if min(size) < LEAST_IMAGE or not last <= max(1, size[0] * MOST_OFFSET):
+        return
+    if tuple(values.shape[-3:-1]) == tuple(size) and _is_of_offsets(values):
+        text = f"{function}: all `points` lie near the first pixel, as the offsets (dx, dy) of a "
+        text += "flow do: they are positions (x, y) here. relative=True takes offsets, and so does "
+        warn(text + "warp_flow")
+        return
+    if last > 1:
         return
     low, high = (end.item() for end in values.aminmax())
     if -1 <= low < 0 < high <= 1:
@@ -103,6 +130,28 @@ def look_at_points(function: str, points: Tensor, size: Sequence[int]) -> None:
         text += f"{tuple(size)}: they are (x, y) in pixels here. A grid of F.grid_sample with "
         text += "align_corners=False is ((x + 1) * W - 1) / 2, ((y + 1) * H - 1) / 2 in pixels"
         warn(text)
+
+
+def _is_of_offsets(values: Tensor) -> bool:
+    """Whether a field (..., h, w, 2), of the image's size, has offsets in place of points.
+
+    All are short; and most, as points, lie before the first pixel, or all lie in a small part of
+    the image and do not run over it from left to right and top to bottom, as enlarged parts do.
+    """
+    first = values[(0,) * (values.ndim - 3)].double()
+    height, width = first.shape[:2]
+    low, high = first.amin((0, 1)), first.amax((0, 1))
+    ends = first.new_tensor((width, height))
+    short = bool((torch.maximum(low.abs(), high.abs()) <= MOST_OFFSET * ends).all())
+    if not short or not bool((high - low > 0).any() or (low != 0).any()):  # zeros are anything
+        return False
+    if _is_grid(first, first[:: height - 1, :: width - 1].tolist()):
+        return False
+    if (first < -0.5).any(-1).double().mean().item() > SHARE_OUTSIDE:
+        return True
+    runs = first[-1, -1] - first[0, 0]
+    enlarged = bool((runs >= 0.8 * (high - low)).all()) and bool((runs > 0).all())
+    return bool((high - low <= ends * MOST_OFFSET / 2).all()) and not enlarged
 
 
 def look_at_flow(
