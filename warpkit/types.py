@@ -128,7 +128,7 @@ Subsampling: TypeAlias = Literal["4:4:4", "4:2:2", "4:2:0"]
 """How a JPEG file stores colours."""
 Library: TypeAlias = Literal["pillow", "torchvision"]
 """The library whose resize an image processor calls."""
-Takes: TypeAlias = Literal["auto", "pil", "array", "tensor"]
+Takes: TypeAlias = Literal["auto", "pil", "array", "tensor", "file"]
 """The kind of image that a preprocessing program takes."""
 
 

@@ -104,7 +104,7 @@ def _check_filter(
     except ValueError as error:
         raise CommandError(str(error).replace("`", "--", 1).replace("`", "", 1)) from None
     if any_source and not (arithmetic == "pillow" and interpolation in any_size.FILTERS):
-        raise CommandError(f"takes --from H W, the images' size: any is for {SIZED} alone")
+        raise CommandError(f"takes --from H W, the images' size: only {SIZED} takes any")
 
 
 class Resize(nn.Module):

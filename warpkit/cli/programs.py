@@ -46,7 +46,11 @@ Photographs = Annotated[
 ]
 Takes = Annotated[
     types.Takes,
-    option(one_of(KINDS), "NAME", "Its input: auto, pil, array (H, W, 3), tensor (3, H, W)"),
+    option(
+        one_of(KINDS),
+        "NAME",
+        "Its input: auto, pil, array (H, W, 3), tensor (3, H, W), file (a path or bytes)",
+    ),
 ]
 Json = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write what was found.")]
 Html = Annotated[

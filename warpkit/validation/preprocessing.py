@@ -35,8 +35,9 @@ def identify(
         pipeline: any callable that takes one image and returns an array, a tensor, a PIL image, or
             a dict that contains one ("pixel_values"): a chain of torchvision, albumentations or
             OpenCV operations, an image processor of transformers, or a function of your own.
-        takes: "pil" (RGB), "array" (H, W, 3) uint8, "tensor" (3, H, W) uint8; "auto" tries all
-            three and prefers one that returns numbers and changes something.
+        takes: "pil" (RGB), "array" (H, W, 3) uint8, "tensor" (3, H, W) uint8, "file" (the path of a
+            PNG file, or its bytes); "auto" tries all of them, files last, and prefers one that
+            returns numbers and changes something.
         progress: show a bar on the terminal.
 
     Returns:
@@ -200,5 +201,5 @@ def _check_program(name: str, argument: str, program: object) -> None:
 def _check_both(name: str, takes: Any) -> tuple[str, str]:
     """The kind of input of each program."""
     if isinstance(takes, str) or not isinstance(takes, Sequence) or len(takes) != 2:
-        checks.fail(name, "takes", "two of 'auto', 'pil', 'array', 'tensor'", repr(takes))
+        checks.fail(name, "takes", "two of 'auto', 'pil', 'array', 'tensor', 'file'", repr(takes))
     return takes[0], takes[1]

@@ -132,7 +132,8 @@ def plainness(geometry: Geometry) -> tuple[object, ...]:
         geometry.multiple is not None,
         geometry.stride is not None,
         not geometry.enlarge,
+        not geometry.shrink,
         geometry.rule != "fixed" and isinstance(geometry.size, tuple),
     )
-    order = ("keep", "fixed", "shortest", "longest", "factor")
+    order = ("keep", "fixed", "shortest", "longest", "factor", "height", "area")
     return (sum(extras), extras, order.index(geometry.rule))

@@ -42,7 +42,9 @@ class Resampling:
     """The factor is a float32, as in OpenCV's dnn module."""
 
     def __str__(self) -> str:
-        words = [self.interpolation, f"of {self.arithmetic}"]
+        library = {"exact": "the exact", "pillow": "Pillow's"}
+        name = library.get(self.arithmetic, f"{self.arithmetic}'s")
+        words = [f"{name} {self.interpolation}"]
         words += ["antialiased"] if self.antialias else []
         words += [f"aligned by {self.aligned}"] if self.aligned != "centers" else []
         words += {True: [], False: ["in floats"], "down": ["cut to 8 bits"]}[self.rounded]
@@ -132,6 +134,9 @@ def _kind(how: Resampling) -> str:
 def _by_factor(levels: Tensor, placement: Placement, how: Resampling) -> Tensor:
     """cv2.resize of (..., C, H, W), called with fx and fy."""
     fy, fx = placement.factors
+    pairs = zip(placement.size, levels.shape[-2:], (fy, fx), strict=True)
+    if any(abs(side - length * factor) > 1 for side, length, factor in pairs):
+        raise ValueError("sides that are no multiples of the factor")
     if how.single:
         fy, fx = (
             float(torch.tensor(factor, dtype=torch.float32, device="cpu")) for factor in (fy, fx)
@@ -251,6 +256,7 @@ def preference(how: Resampling, takes: str) -> tuple[object, ...]:
     opencv, other = opencv_names()
     opencvs = (opencv, f"{opencv}_ipp", other, f"{other}_ipp")
     torches = ("torchvision", "torch")
+    takes = "pil" if takes in ("file", "bytes") else takes
     first = {
         "pil": ("pillow", *torches, *opencvs),
         "array": (*opencvs, "pillow", *torches),

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from importlib.util import find_spec
+from io import BytesIO
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -16,8 +20,11 @@ from warpkit.core.environment import import_optional
 from warpkit.validation.programs import pictures
 from warpkit.validation.programs.pictures import Picture
 
-TAKES = ("pil", "array", "tensor")
-"""A PIL image (RGB), an array (H, W, 3) uint8, a tensor (3, H, W) uint8."""
+TAKES = ("pil", "array", "tensor", "file")
+"""A PIL image (RGB), an array (H, W, 3) uint8, a tensor (3, H, W) uint8, a PNG file's path."""
+
+BYTES = "bytes"
+"""The bytes of a PNG file: tried after its path."""
 
 MAX_CALLS = 240
 """The largest number of calls for one kind of picture; most programs need 60 to 110.
@@ -67,9 +74,13 @@ class Program:
         """The program's result for a picture, as an array of its own shape and type."""
         if self.calls >= self.allowed:
             raise NotKnownError(f"{self.allowed} calls of the program were not enough to tell.")
-        given = _given(picture, self.takes)
         self.calls += 1
         self.advance(f"{picture.shape[0]} x {picture.shape[1]}")
+        with _given(picture, self.takes) as given:
+            return self._read(self._returned(picture, given))
+
+    def _returned(self, picture: Picture, given: Any) -> Any:
+        """What the program returns. Raises RefusedError."""
         begun = time.perf_counter()
         try:
             returned = self.function(given)
@@ -81,9 +92,9 @@ class Program:
             raise refusal from error
         finally:
             self.seconds += time.perf_counter() - begun
-        if not self.changes_argument:
+        if not self.changes_argument and self.takes not in ("file", BYTES):
             self.changes_argument = not np.array_equal(_as_picture(given, self.takes), picture)
-        return self._read(returned)
+        return returned
 
     def __call__(self, picture: Picture) -> NDArray[np.float64]:
         """The program's numbers for a picture, (C, h, w)."""
@@ -188,15 +199,28 @@ def _picture_of(returned: Any) -> Any:
     return returned[(named or shaped)[0]]
 
 
-def _given(picture: Picture, takes: str) -> Any:
-    """A new copy of a picture, of the kind that the program takes."""
-    if takes == "pil":
+@contextmanager
+def _given(picture: Picture, takes: str) -> Iterator[Any]:
+    """A new copy of a picture, of the kind that the program takes; a file exists until the end."""
+    if takes == "array":
+        yield picture.copy()
+    elif takes == "tensor":
+        yield torch.from_numpy(picture.copy()).movedim(-1, 0).contiguous()
+    else:
         from PIL import Image
 
-        return Image.fromarray(picture)
-    if takes == "array":
-        return picture.copy()
-    return torch.from_numpy(picture.copy()).movedim(-1, 0).contiguous()
+        image = Image.fromarray(picture)
+        if takes == "pil":
+            yield image
+        elif takes == BYTES:
+            file = BytesIO()
+            image.save(file, "PNG", compress_level=1)
+            yield file.getvalue()
+        else:
+            with TemporaryDirectory(prefix="warpkit-") as folder:
+                path = str(Path(folder) / "picture.png")
+                image.save(path, compress_level=1)
+                yield path
 
 
 def _as_picture(given: Any, takes: str) -> NDArray[Any]:
@@ -208,7 +232,7 @@ def check_takes(name: str, takes: object) -> tuple[str, ...]:
     """The kinds of pictures to try."""
     kind = checks.check_name(name, "takes", takes, ("auto", *TAKES))
     if kind == "auto":
-        return TAKES if find_spec("PIL") else tuple(kind for kind in TAKES if kind != "pil")
-    if kind == "pil":
-        import_optional("PIL.Image", name, "takes='pil'")
-    return (kind,)
+        return (*TAKES, BYTES) if find_spec("PIL") else ("array", "tensor")
+    if kind in ("pil", "file"):
+        import_optional("PIL.Image", name, f"takes={kind!r}")
+    return (kind, BYTES) if kind == "file" else (kind,)

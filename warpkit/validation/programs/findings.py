@@ -170,7 +170,7 @@ def _geometry(first: Preprocessing, second: Preprocessing) -> list[Told]:
     if first.rule is None or second.rule is None:
         return []
     found: list[Told] = []
-    sized = ("before", "rule", "size", "limit", "multiple", "enlarge")
+    sized = ("before", "rule", "size", "limit", "multiple", "enlarge", "shrink")
     if any(getattr(first, name) != getattr(second, name) for name in sized):
         text = f"A {wording.aspect(first)}; B {wording.aspect(second)}"
         rounded = () if first.rule == second.rule else ("rounding", "before_rounding")

@@ -16,6 +16,7 @@ ROUNDINGS: dict[str, Callable[[float], int]] = {
     "even": round,
     "ceil": math.ceil,
     "half_up": lambda side: math.floor(side + 0.5),
+    "floor_and_one": lambda side: math.floor(side) + 1,
 }
 
 SIDES: dict[str, tuple[str, str]] = {
@@ -32,13 +33,18 @@ SIDES: dict[str, tuple[str, str]] = {
     "n * (v / s) floor": ("aspect", "floor"),
     "n * (v / s) even": ("aspect", "even"),
     "v / (s / n) floor, float32": ("single", "floor"),
+    "v / (s / n) floor": ("ratio", "floor"),
+    "v / (s / n) even": ("ratio", "even"),
+    "n * (v / s) ceil": ("aspect", "ceil"),
+    "v * r floor + 1": ("both", "floor_and_one"),
 }
 """How a side is computed: n is the requested size, s the side that becomes n, v a side; r = n / s.
 
 "floor", "even" and "half up" are the roundings. torchvision and transformers: n * v / s floor;
 Pillow: n * v / s even; albumentations and ultralytics: v * r even; mmcv and detectron2: v * r half
 up. "other": the requested side is n itself. "single": TensorFlow's resize_with_pad, in which n may
-become n - 1."""
+become n - 1, as in "ratio": lerobot's and openpi's, and timm's for rectangles. "floor + 1" is for
+factors: MTCNN's pyramid."""
 
 LIMITS = ("torchvision", "detr", "factor")
 """How sides change if the longer one exceeds the limit; "factor": mmcv and detectron2."""
@@ -78,6 +84,8 @@ class Placement(NamedTuple):
     """(h, w) of the result."""
     corner: Pair
     """(top, left) of the result in the resized picture; negative values are padding."""
+    is_box: bool = False
+    """The part is a box as in Pillow, which taps may leave, and not a crop."""
 
     def content(self) -> tuple[int, int, int, int]:
         """(top, left, bottom, right) of the picture in the result, unless it is padded first."""
@@ -100,6 +108,8 @@ class Geometry:
     limit: int | None = None
     multiple: int | None = None
     enlarge: bool = True
+    shrink: bool = True
+    """False: pictures that are large enough are left as they are."""
     window: Pair | None = None
     """(h, w) of every result; None: the size after the resize."""
     stride: int | None = None
@@ -124,7 +134,9 @@ class Geometry:
             OFFSETS[self.crop_rounding](n - o) if n >= o else -self._rest(o, n, side)
             for n, o, side in zip(size, (rows, columns), exact, strict=True)
         )
-        return Placement(cut, padded, size, factors, (rows, columns), (corner[0], corner[1]))
+        is_box = cut is not None and self.before is not None and self.before[0] == "box"
+        at = (corner[0], corner[1])
+        return Placement(cut, padded, size, factors, (rows, columns), at, is_box)
 
     def _rest(self, length: int, side: int, exact: np.float32) -> int:
         """How much of the padding comes before the picture."""
@@ -137,7 +149,11 @@ class Geometry:
         if self.before is None:
             return None, None, (height, width)
         kind, what = self.before
-        offset = OFFSETS["floor" if self.before_rounding == TWICE else self.before_rounding]
+        if what == "aspect" or (kind == "box" and height != width):
+            return self._aspect_cut(height, width)
+        offset = OFFSETS[
+            "floor" if self.before_rounding in (TWICE, EXACT) else self.before_rounding
+        ]
         short, long = min(height, width), max(height, width)
         if short == long and (kind != "crop" or what == "square"):
             return None, None, (height, width)
@@ -147,14 +163,25 @@ class Geometry:
             if self.before_rounding == TWICE:
                 rows, columns = height + 2 * top, width + 2 * left
             return None, (rows, columns, top, left), (rows, columns)
-        if kind == "box":
-            x, y = (width - short) * 0.5, (height - short) * 0.5
-            return (x, y, x + short, y + short), None, (short, short)
         side = short if what == "square" else max(1, int(what * short))
         y, x = offset(height - side), offset(width - side)
         return (x, y, x + side, y + side), None, (side, side)
 
+    def _aspect_cut(self, height: int, width: int) -> tuple[Any, Any, Any]:
+        """The centred part with the size's aspect: whole pixels, or Pillow's box of fractions."""
+        h, w = self.size
+        if self.before_rounding == EXACT:  # ImageOps.fit
+            rows, columns = min(height, width / (w / h)), min(width, w / h * height)
+            x, y = (width - columns) * 0.5, (height - rows) * 0.5
+            return (x, y, x + columns, y + rows), None, (rows, columns)
+        rows, columns = min(height, width * h // w), min(width, height * w // h)
+        x, y = (width - columns) // 2, (height - rows) // 2
+        return (x, y, x + columns, y + rows), None, (rows, columns)
+
     def _resized(self, height: int, width: int) -> tuple[Pair, tuple[float, float]]:
+        if self.rule == "area":
+            h, w = self._area(height, width)
+            return (h, w), (h / height, w / width)
         size, factor = self._wanted(height, width)
         if self.multiple is not None:
             near = ROUNDINGS[self.multiple_rounding.removesuffix(OF_WHOLE)]
@@ -176,7 +203,25 @@ class Geometry:
             return (near(height * self.size), near(width * self.size)), float(self.size)
         if isinstance(self.size, tuple):
             return self._rectangle(height, width)
+        if self.rule == "height":
+            how, name = SIDES[self.rounding]
+            exact = self.size * (width / height) if how == "aspect" else self.size * width / height
+            wide = ROUNDINGS[name](exact)
+            return (self.size, wide if self.limit is None else min(wide, self.limit)), 0.0
         return self._side(height, width)
+
+    def _area(self, height: int, width: int) -> Pair:
+        """Sides whose product lies between two numbers of pixels: Qwen's smart_resize."""
+        least, most = self.size
+        of = self.multiple or 1
+        h, w = (max(of, round(side / of) * of) for side in (height, width))
+        if h * w > most:
+            beta = math.sqrt(height * width / most)
+            h, w = (max(of, math.floor(side / beta / of) * of) for side in (height, width))
+        elif h * w < least:
+            beta = math.sqrt(least / (height * width))
+            h, w = (math.ceil(side * beta / of) * of for side in (height, width))
+        return h, w
 
     def _rectangle(self, height: int, width: int) -> tuple[tuple[float, ...], float]:
         """Sides that fit in a rectangle or cover it, with the aspect kept."""
@@ -189,6 +234,10 @@ class Geometry:
         if how == "single":
             ratios = np.array((height, width), np.float32) / np.array(self.size, np.float32)
             return _single(height, width, max(ratios))
+        if how == "ratio":
+            low = min if self.rule == "shortest" else max
+            ratio = low(height / self.size[0], width / self.size[1])
+            return _divided(height, width, ratio if self.enlarge else max(ratio, 1.0), near)
         if how != "quotient":
             return (near(height * factor), near(width * factor)), factor
         if factor == 1.0:
@@ -208,12 +257,15 @@ class Geometry:
         if limited and self.limit_rounding != "torchvision":
             assert self.limit is not None
             return self._limited(height, width, self.limit)
-        if not self.enlarge and factor >= 1 and not limited:
+        kept = (not self.enlarge and factor >= 1) or (not self.shrink and factor <= 1)
+        if kept and not limited:
             return (height, width), 1.0
         how, name = SIDES[self.rounding]
         near = ROUNDINGS[name]
         if how == "single":
             return _single(height, width, np.float32(side) / np.float32(n))
+        if how == "ratio":
+            return _divided(height, width, side / n, near)
 
         def reckoned(v: int) -> int:
             if how == "both":
@@ -248,6 +300,13 @@ class Geometry:
             return (height, width), 1.0
         other = int(raw * long / short)
         return ((other, new) if width < height else (new, other)), factor
+
+
+def _divided(
+    height: int, width: int, ratio: float, near: Callable[[float], int]
+) -> tuple[tuple[float, ...], float]:
+    """The sides divided by a ratio, in float64."""
+    return (near(height / ratio), near(width / ratio)), 1 / ratio
 
 
 def _single(height: int, width: int, ratio: np.float32) -> tuple[tuple[float, ...], float]:

@@ -9,14 +9,15 @@ from typing import Any
 
 import numpy as np
 
+from warpkit.validation.programs import proposals
 from warpkit.validation.programs.geometry import EXACT, LIMITS, OFFSETS, SIDES, TWICE, Geometry
 from warpkit.validation.programs.looks import Look
 
 MULTIPLES = (128, 64, 32, 28, 16, 14, 8, 4)
 """Strides of networks, the largest first."""
 
-WHOLE_FIRST = ("n * v / s floor", "v * r even")
-"""How a side is computed that is rounded before it becomes a multiple: in TextNet; elsewhere."""
+ONE_SIDE = [name for name, (_, near) in SIDES.items() if near != "floor_and_one"]
+"""How a side may follow from the one that is given."""
 
 ALIKE = 0.015
 """Relative to a side: how far the slopes of equal ramps may differ."""
@@ -140,8 +141,15 @@ def _rules(known: Sequence[Look], window: tuple[int, int] | None) -> Iterator[Ge
     if np.abs(scale - 1).max() < 0.25 or (window is None and np.abs(scale[0] - 1).max() < 0.25):
         yield from _kept(known, scale)
     if window is None and np.ptp(np.median(scale, 1)) < 0.1 * np.median(scale):
-        yield from _by_factor(known, float(np.median(scale)))
+        yield from proposals.by_factor(known, float(np.median(scale)))
     yield from _fixed(known, sides, window)
+    yield from proposals.by_height(ramps, window)
+    if window is None:
+        sizes = {seen.window for seen in known}
+        strides = [multiple for multiple in MULTIPLES if _all_multiples(sizes, multiple)]
+        yield from proposals.with_multiples(ramps, strides[:3])
+        yield from proposals.with_bounds(ramps, strides or [None])
+        yield from proposals.by_area(known, strides or [1])
     alike = np.abs(scale[:, 0] / scale[:, 1] - 1) < 0.06
     if alike[:4].all():
         yield from _one_side(ramps, sides, window)
@@ -159,20 +167,6 @@ def _kept(known: Sequence[Look], scale: Any) -> Iterator[Geometry]:
             if _all_multiples(windows, multiple):
                 for near in ("floor", "even", "ceil"):
                     yield Geometry("keep", multiple=multiple, multiple_rounding=near)
-
-
-def _by_factor(known: Sequence[Look], scale: float) -> Iterator[Geometry]:
-    """The fractions that give the observed sizes, the simplest first."""
-    if abs(scale - 1) < 0.002:
-        return
-    found = []
-    for denominator in (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 100):
-        numerator = round(scale * denominator)
-        if numerator and abs(numerator / denominator / scale - 1) < 0.02:
-            found.append(numerator / denominator)
-    for factor in dict.fromkeys(found):
-        for rounding in ("v * r even", "v * r floor", "v * r half up", "v * r ceil"):
-            yield Geometry("factor", factor, rounding=rounding)
 
 
 def _near(number: float, room: float = 0.004) -> list[int]:
@@ -218,7 +212,7 @@ def _one_side(
         limits: list[int | None] = [None]
         if rule == "shortest":
             limits += _limits(ramps, per, size, small)
-        for n, enlarges, limit, rounding in product(numbers, enlarge, limits, SIDES):
+        for n, enlarges, limit, rounding in product(numbers, enlarge, limits, ONE_SIDE):
             if limit is not None and limit < n:
                 continue
             geometry = Geometry(rule, n, limit=limit, enlarge=enlarges, rounding=rounding)
@@ -227,8 +221,6 @@ def _one_side(
             if limit is not None:
                 for how in LIMITS[1:]:
                     yield replace(geometry, limit_rounding=how)
-        if window is None:
-            yield from _multiples(ramps, rule, size)
 
 
 def _is_cut(seen: Look) -> bool:
@@ -250,18 +242,6 @@ def _limits(ramps: Sequence[Look], per: list[float], size: float, small: list[in
     return sorted(set(found))[:3]
 
 
-def _multiples(ramps: Sequence[Look], rule: str, size: float) -> Iterator[Geometry]:
-    """Sides rounded to multiples, if the picture fills the result."""
-    windows = [seen.window for seen in ramps]
-    for multiple in MULTIPLES:
-        if not _all_multiples(windows, multiple):
-            continue
-        roundings = [("v * r even", near) for near in ("even", "floor", "ceil")]
-        roundings += product(WHOLE_FIRST, ("ceil of whole", "floor of whole"))
-        for n, (rounding, near) in product(_near(size, 0.05), roundings):
-            yield Geometry(rule, n, multiple=multiple, multiple_rounding=near, rounding=rounding)
-
-
 def _rectangles(
     ramps: Sequence[Look], sides: Any, window: tuple[int, int] | None
 ) -> Iterator[Geometry]:
@@ -277,11 +257,14 @@ def _rectangles(
             ends = [int(pick([box[axis + 2] - box[axis] for box in exact])) for axis in (0, 1)]
             choices.append((ends[0], ends[1]))
         choices.append((corner[0], corner[1]))
+        if window is not None and any(map(_is_cut, ramps)):
+            near = [[c, c + 1, c - 1, c + 2, c - 2] for c in corner]
+            choices += [(h, w) for h in near[0] for w in near[1]]
         for size in dict.fromkeys(choices):
             if size[0] == size[1]:
                 continue
             for enlarge, rounding in product((True, False), SIDES):
-                if SIDES[rounding][0] in ("both", "quotient", "single"):
+                if SIDES[rounding][0] in ("both", "quotient", "single", "ratio"):
                     yield Geometry(rule, size, enlarge=enlarge, rounding=rounding)
 
 
@@ -291,6 +274,7 @@ def _squares(
     """Rules that crop or pad to a square before the resize to a fixed size."""
     if window is None:
         return
+    yield from proposals.aspect_parts(window)
     square = next((k for k, seen in enumerate(ramps) if seen.height == seen.width), 0)
     shortest = float(min(sides[square]))
     offsets = ("even", "floor", "ceil")
@@ -300,7 +284,6 @@ def _squares(
             yield replace(fixed, before=("crop", "square"))
             yield replace(fixed, before=("pad", 0))
         yield Geometry("fixed", window, before=("pad", 0), before_rounding=TWICE)
-        yield Geometry("fixed", window, before=("box", "square"))
         n = window[0]
         if n < 0.99 * shortest:
             parts = [n / side for side in (n + 32, *_near(shortest, 0.01)) if side > n]

@@ -35,7 +35,6 @@ def said_nearest(how: Resampling | None, difference: Difference) -> str:
     if not np.isfinite(difference.largest):
         return "No resize that is known gives these numbers."
     name = "the picture as it is" if how is None else str(how)
-    text = f"No resize that is known gives these numbers: the nearest, {name}, differs in "
-    return (
-        f"{text}{100 * difference.share:.2g} % of them, by up to {difference.largest:.3g} levels."
-    )
+    text = f"No resize that is known gives these numbers. The nearest is {name}: "
+    text += f"{100 * difference.share:.2g} % of the values differ"
+    return f"{text}, by up to {difference.largest:.3g} levels."

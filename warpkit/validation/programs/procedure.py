@@ -14,16 +14,34 @@ from warpkit.core.progress import progress_bar
 from warpkit.core.torch_threads import one_thread
 from warpkit.validation.programs import pictures
 from warpkit.validation.programs.arithmetic import preference
-from warpkit.validation.programs.asking import MAX_CALLS, NotKnownError, Program, RefusedError
+from warpkit.validation.programs.asking import (
+    BYTES,
+    MAX_CALLS,
+    NotKnownError,
+    Program,
+    RefusedError,
+)
 from warpkit.validation.programs.geometry import Geometry
-from warpkit.validation.programs.hypotheses import geometries
 from warpkit.validation.programs.looks import Look, look, try_look
 from warpkit.validation.programs.proof import prove, where_it_fails
 from warpkit.validation.programs.report import Preprocessing
 from warpkit.validation.programs.saying import say_geometry, say_resampling, say_values
 from warpkit.validation.programs.search import VALUES, Pair, Search
+from warpkit.validation.programs.seeing import (
+    agreeing,
+    is_kept,
+    is_whole,
+    longest,
+    near_size,
+    rectangles,
+    resized_side,
+    square_side,
+)
 from warpkit.validation.programs.twin import Twin
 from warpkit.validation.programs.values import Measured, measure
+
+FILES = ("file", BYTES)
+"""Kinds whose errors are not told if other kinds were tried too."""
 
 ROUNDS = 3
 """The number of proofs whose failures lead to a new search; later failures are reported."""
@@ -32,8 +50,11 @@ UNLIKE = 0.05
 """Levels: resizes that are nearer than this count as one where numbers are coarse; the last bit of
 a float16 at white is 0.12."""
 
-KEPT_SIDE = 97
-"""The square for programs that keep sizes."""
+BEYOND = ((1451, 1933), (2350, 731), (23, 31))
+"""Pictures beyond the sides and the pixels to which programs usually limit pictures."""
+
+TINY = ((23, 31), (49, 38))
+"""Pictures that may have too few pixels for a budget."""
 
 LONG = ((8, 3.8), (20, 7.6))
 """Aspects of pictures to try if a rectangle is longer than the second number: the earlier looks are
@@ -78,7 +99,8 @@ def identify_by(
 def _said(refused: Sequence[RefusedError], kinds: Sequence[str]) -> str:
     """The errors of a program that accepts no kind of picture; equal ones are merged."""
     errors = {(type(error.__cause__), str(error.__cause__)) for error in refused}
-    told = refused[:1] if len(errors) == 1 else refused
+    others = [error for error, kind in zip(refused, kinds, strict=False) if kind not in FILES]
+    told = refused[:1] if len(errors) == 1 else others or refused
     return f"{'; '.join(map(str, told))} (tried: {' and '.join(map(repr, kinds))})"
 
 
@@ -130,19 +152,24 @@ class _Steps:
         base = look(self.program, measured.variants[0], self.program.shape, measured.tolerance)
         if base.along_y is None or base.along_x is None:
             raise NotKnownError("A ramp does not show which part of a picture it returns.")
-        side = _square_side(base)
-        looks = [base, *self._looks(measured, side)]
+        side = square_side(base)
+        looks = [base, *self._looks(measured, side, kept=is_kept(base))]
         try:
-            known, aside = _agreeing(looks)
+            known, aside = agreeing(looks)
         except NotKnownError:
             self._say_filter(measured, looks[1:])
             raise
+        if any(rule.rule == "area" for rule in known):
+            values, tolerance = measured.variants[0], measured.tolerance
+            small = [try_look(self.program, values, shape, tolerance) for shape in TINY]
+            looks += [seen for seen in small if seen is not None]
+            known, aside = agreeing(looks)
         for aspect, met in LONG:
-            if _longest(known) < met:
+            if longest(known) < met:
                 break
             looks += self._long_looks(measured, known, aspect)
-            known, aside = _agreeing(looks)
-        if _longest(known) > LONG[-1][0]:
+            known, aside = agreeing(looks)
+        if longest(known) > LONG[-1][0]:
             raise NotKnownError("Pictures of 20 to 1 do not tell the rectangle that it aims at.")
         self.all_agree = not aside
         padding = next((seen.padding for seen in looks if seen.padding is not None), None)
@@ -157,8 +184,9 @@ class _Steps:
 
     def _search(self, search: Search, looks: Sequence[Look], side: int) -> None:
         square = [seen for seen in looks if seen.height == seen.width]
-        search.first(*(2 * (square[0].height if square else side,)))
-        near = _near(search.geometries[0], square[0] if square else looks[0])
+        side = resized_side(search.geometries[0], square[0].height if square else side)
+        search.first(side, side)
+        near = near_size(search.geometries[0], side, square[0] if square else looks[0])
         search.refine(near)
         pair = self._best(search)
         if search.trouble:
@@ -223,7 +251,7 @@ class _Steps:
         """The pair that is most usual among those that fit."""
         return min(search.pairs, key=lambda pair: _order(pair, self.program.takes))
 
-    def _looks(self, measured: Measured, side: int) -> list[Look]:
+    def _looks(self, measured: Measured, side: int, *, kept: bool) -> list[Look]:
         """Looks at wide, tall and square pictures, two long ones, and a small one."""
         shapes = [
             (side, int(side * 1.5) | 1),
@@ -233,6 +261,8 @@ class _Steps:
             (int(side * 1.36), max(16, int(side * 0.34))),
             (max(8, int(side * 0.41)), max(8, int(side * 0.52))),
         ]
+        if kept:  # it may keep sizes only up to a limit, or from a least one
+            shapes += [*BEYOND]
         seen = []
         values, tolerance = measured.variants[0], measured.tolerance
         for number, shape in enumerate(shapes):
@@ -254,7 +284,7 @@ class _Steps:
 
     def _long_looks(self, measured: Measured, known: Sequence[Geometry], aspect: int) -> list[Look]:
         """Looks at a tall picture and a wide one."""
-        short = max(24, round(1.37 * min(map(min, _rectangles(known)))))
+        short = max(24, round(1.37 * min(map(min, rectangles(known)))))
         shapes = ((aspect * short + 1, short), (short, aspect * short + 1))
         seen = [
             try_look(self.program, measured.variants[0], shape, measured.tolerance)
@@ -264,7 +294,7 @@ class _Steps:
 
     def _say_filter(self, measured: Measured, looks: Sequence[Look]) -> None:
         """If no rule of sizes is known: the filter, where a whole picture fills the result."""
-        filled = [seen for seen in looks if not seen.padded and _is_whole(seen)]
+        filled = [seen for seen in looks if not seen.padded and is_whole(seen)]
         if len(filled) < 2:
             return
         padding = (0.0,) * len(measured.variants[0].gain)
@@ -304,64 +334,6 @@ _ROUNDINGS = {
     "before_rounding": "floor",
     "place": "floor",
 }
-
-
-def _agreeing(looks: Sequence[Look]) -> tuple[list[Geometry], list[Look]]:
-    """The rules that agree with all looks, or with all but the small and long ones, and those left
-    out."""
-    base, others = looks[0], list(looks[1:])
-    while others:
-        known = geometries(others, base)
-        if known:
-            return known, list(looks[1 + len(others) :])
-        if len(others) <= 3:
-            break
-        others.pop()
-    sides = [
-        f"{seen.height} x {seen.width} -> {seen.window[0]} x {seen.window[1]}" for seen in looks[:4]
-    ]
-    raise NotKnownError(f"No rule of sizes that is known gives these: {', '.join(sides)}.")
-
-
-def _is_whole(seen: Look) -> bool:
-    """Whether a look shows the whole picture, neither cropped nor kept as it is."""
-    if seen.along_y is None or seen.along_x is None or seen.window == (seen.height, seen.width):
-        return False
-    sides = zip(seen.sides, seen.window, strict=True)
-    return all(abs(side - length) < max(1.5, 0.02 * length) for side, length in sides)
-
-
-def _rectangles(known: Sequence[Geometry]) -> list[tuple[int, int]]:
-    """The rectangles of rules that keep the aspect."""
-    sizes = [g.size for g in known if g.rule in ("longest", "shortest")]
-    return [size for size in sizes if isinstance(size, tuple)]
-
-
-def _longest(known: Sequence[Geometry]) -> float:
-    """The largest aspect of a rectangle; 1 if there is none."""
-    return max((max(size) / min(size) for size in _rectangles(known)), default=1.0)
-
-
-def _square_side(base: Look) -> int:
-    """An odd side, 1.37 times the resized one: pictures shrink, and not by a round number."""
-    rows, columns = base.sides
-    if base.window == (base.height, base.width):
-        return KEPT_SIDE
-    top, left, bottom, right = base.content
-    if abs(rows / base.height - 1) < 0.01 and abs(columns / base.width - 1) < 0.01:
-        return max(41, int(1.2 * max(base.window)) | 1)  # cropped, not resized
-    if base.padded:
-        rows, columns = max(bottom - top, rows), max(right - left, columns)
-    return max(41, round(1.37 * max(24, rows, columns)) | 1)
-
-
-def _near(geometry: Geometry, seen: Look) -> tuple[int, int]:
-    """(h, w) of pictures that are resized by a factor near 1."""
-    if geometry.rule == "keep":
-        return geometry.window or (seen.height, seen.width)
-    if geometry.rule == "factor":
-        return seen.height, seen.width
-    return geometry.placed(seen.height, seen.width).size
 
 
 def _alike(search: Search, twin: Twin, near: tuple[int, int]) -> list[Twin]:

@@ -6,12 +6,18 @@ import json
 import math
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from warpkit import attacks
+from warpkit.validation.programs.normalising import mean_and_std
 from warpkit.validation.programs.twin import Twin
 
 NO_LIBRARY = "no library that is known"
+
+CodeLibrary = Literal["warpkit", "cv2", "pillow", "torch"]
+
+UNBOUNDED = 1 << 40
+"""A budget of pixels that no picture reached."""
 
 LISTED = 5
 """The number of files that a sentence names."""
@@ -19,7 +25,7 @@ LISTED = 5
 
 @dataclass(repr=False)
 class Preprocessing:
-    """The result of `identify`, in the order of the program's steps.
+    r"""The result of `identify`, in the order of the program's steps.
 
     Attributes that were not determined are None. `.pipeline` is the program as an
     `attacks.Pipeline` with gradients. On pictures that were not used to find it, `.differing` of
@@ -40,6 +46,8 @@ class Preprocessing:
     limit: int | None = None
     multiple: int | None = None
     enlarge: bool | None = None
+    shrink: bool | None = None
+    sides: str | None = None
     scale: str | None = None
     interpolation: str | None = None
     antialias: bool | None = None
@@ -81,6 +89,28 @@ class Preprocessing:
 
     __repr__ = __str__
 
+    def to_code(self, library: CodeLibrary = "warpkit") -> str:
+        """The program as text: a function `preprocess(image)` that gives its numbers.
+
+        library: "warpkit" and "torch" take a tensor (3, H, W) uint8, "cv2" an array (H, W, 3)
+        uint8, "pillow" a PIL image, all RGB; the result has the program's layout and type.
+
+        Raises ValueError if the program is not known, or the library lacks one of its steps.
+
+        >>> from warpkit.validation import identify
+        >>> found = identify(lambda image: image[..., ::-1], takes="array")
+        >>> print(found.to_code("cv2").split("def ")[1])
+        preprocess(image):
+            \"\"\"an array (H, W, 3) uint8, RGB -> HWC, uint8.\"\"\"
+            height, width = image.shape[:2]
+            image = image[..., ::-1]
+            return image.astype(np.uint8)
+        <BLANKLINE>
+        """
+        from warpkit.validation.programs.code import written
+
+        return written(self, library)
+
     def as_dict(self) -> dict[str, Any]:
         """Plain numbers, words and lists, for JSON; without the pipeline."""
         left_out = ("pipeline", "twin", "resized", "candidates")
@@ -117,6 +147,7 @@ def _sentences(found: Preprocessing) -> list[str]:
 
 def _returned(found: Preprocessing) -> str:
     kinds = {"pil": "a PIL image", "array": "an array", "tensor": "a tensor"}
+    kinds |= {"file": "a file's path", "bytes": "a file's bytes"}
     if found.takes is None:
         return ""
     if found.layout is None:
@@ -135,17 +166,34 @@ def _sized(found: Preprocessing) -> str:
         "shortest": f"The shorter side becomes {size}",
         "longest": f"The longer side becomes {size}",
         "factor": f"Both sides are multiplied by {size}",
+        "height": f"The height becomes {size}",
+        "area": f"The aspect is kept, with {_budget(found.size)} pixels",
+        "warp": f"A fixed warp gives {size}",
     }[found.rule]
     if isinstance(found.size, tuple) and found.rule in ("shortest", "longest"):
         side = "around" if found.rule == "shortest" else "inside"
         text = f"The aspect is kept, {side} {size}"
+    if found.sides is not None:
+        text += f", the width follows ({found.sides})"
     if found.limit is not None:
-        text += f", the longer one {found.limit} at most"
+        text += f", {'' if found.rule == 'height' else 'the longer one '}{found.limit} at most"
     if found.multiple is not None:
         text += f", sides rounded to multiples of {found.multiple}"
     if found.enlarge is False:
         text += "; small pictures are left as they are"
+    if found.shrink is False:
+        text += "; large pictures are left as they are"
     return _said_before(found) + text + "."
+
+
+def _budget(size: Any) -> str:
+    """From so many pixels to so many, where the limits are known."""
+    if not isinstance(size, tuple):
+        return ""
+    least, most = size
+    if most >= UNBOUNDED:
+        return f"at least {least:,}"
+    return f"{least:,} to {most:,}" if least else f"at most {most:,}"
 
 
 def _said_before(found: Preprocessing) -> str:
@@ -153,10 +201,17 @@ def _said_before(found: Preprocessing) -> str:
         return ""
     kind, what = found.before
     if kind == "crop":
-        part = "square" if what == "square" else f"square of {what:.4g} of the shorter side"
+        part = (
+            "part with the size's aspect"
+            if what == "aspect"
+            else "square"
+            if what == "square"
+            else f"square of {what:.4g} of the shorter side"
+        )
         return f"First the centred {part} is cut out. "
     if kind == "box":
-        return "It resizes the centred square, as a box that taps may leave. "
+        part = "square" if what == "square" else "part with the size's aspect"
+        return f"It resizes the centred {part}, as a box that taps may leave. "
     return f"First the picture is padded to a square with {what}. "
 
 
@@ -197,6 +252,11 @@ def _windowed(found: Preprocessing) -> str:
     return " ".join(said)
 
 
+def _listed(numbers: tuple[float, ...]) -> str:
+    """One number if all are equal."""
+    return f"{numbers[0]:g}" if len(set(numbers)) == 1 else f"({', '.join(map(str, numbers))})"
+
+
 def _numbers(found: Preprocessing) -> str:
     if found.gain is None or found.offset is None:
         return ""
@@ -206,6 +266,10 @@ def _numbers(found: Preprocessing) -> str:
         text += f" ({', '.join(f'{w:.4g}' for w in found.weights)})"
     if all(math.isclose(g, 1) for g in found.gain) and not any(found.offset):
         return f"{text}, levels 0 to 255."
+    known = mean_and_std(found.gain, found.offset, found.dtype)
+    if known is not None:
+        mean, std = (_listed(numbers) for numbers in known)
+        text += f", mean {mean}, std {std}"
     if len(set(found.gain)) == len(set(found.offset)) == 1:
         return f"{text}: {found.gain[0]:.6g} * level + {found.offset[0]:.6g}."
     gain, offset = (", ".join(f"{v:.6g}" for v in values) for values in (found.gain, found.offset))

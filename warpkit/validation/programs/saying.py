@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from warpkit.validation.programs.arithmetic import Resampling
-from warpkit.validation.programs.geometry import ENDS, Geometry
+from warpkit.validation.programs.geometry import ENDS, SIDES, Geometry
 from warpkit.validation.programs.report import Preprocessing
 from warpkit.validation.programs.values import Values
 
@@ -45,7 +45,9 @@ def say_geometry(
     if geometry.before is not None and geometry.before[0] == "pad":
         found.before = ("pad", level)
     found.limit, found.multiple = geometry.limit, geometry.multiple
-    found.enlarge = geometry.enlarge
+    found.enlarge, found.shrink = geometry.enlarge, geometry.shrink
+    if geometry.rule == "height":
+        found.sides = {"even": "round", "half_up": "round"}.get(near := near_of(geometry), near)
     window = geometry.window
     found.canvas = window if geometry.stride is None else geometry.stride
     if geometry.rule == "fixed" and window is None:
@@ -59,6 +61,11 @@ def say_geometry(
     if shows and padded:
         place = geometry.place if geometry.place in ENDS else "center"
         found.pad = (place, level)
+
+
+def near_of(geometry: Geometry) -> str:
+    """The name of the rounding of a side."""
+    return SIDES[geometry.rounding][1]
 
 
 def _one(numbers: tuple[float, ...]) -> Any:

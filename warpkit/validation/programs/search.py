@@ -43,7 +43,8 @@ PROMISING = 0.02
 """If more of one channel's values differ, the other two channels are not compared."""
 
 SEARCHED = 3
-"""The placements that are tried with all resizes: the nearest on a smooth picture."""
+"""The placements that are tried with all resizes: the nearest on a smooth picture, and the nearest
+with another step before the resize."""
 
 
 class Search:
@@ -181,7 +182,8 @@ class Search:
         """The usual resizes, then the rare ones, if they fit the program's rounding."""
         whole = None
         if self.tolerance < 0.2 and not self.measured.variants[0].is_gray:
-            known = levels[np.isfinite(levels)]
+            around = np.reshape(self.padding[: len(levels)], (-1, 1, 1))
+            known = levels[np.isfinite(levels) & (np.abs(levels - around) > self.tolerance)]
             off = np.abs(known - np.round(known)).max(initial=0.0)
             whole = bool(off < max(self.tolerance, 2e-3))
         return [
@@ -239,7 +241,9 @@ class Search:
                 if made.shape[-2:] == levels.shape[-2:]:
                     marks.append((float(np.abs(made.numpy() - levels).mean()), placement))
         marks.sort(key=lambda mark: mark[0])
-        return list(dict.fromkeys(placement for _, placement in marks))[:SEARCHED]
+        ordered = list(dict.fromkeys(placement for _, placement in marks))
+        kinds = {_kind(placement): placement for placement in reversed(ordered)}
+        return list(dict.fromkeys([*ordered[:SEARCHED], *kinds.values()]))
 
     def settle(self, height: int, width: int) -> bool | None:
         """Keep what fits one more picture; False if nothing does, None if it is rejected."""
@@ -282,6 +286,8 @@ class Search:
 
         near: (h, w) of pictures that are neither much larger nor much smaller than the result."""
         probes = pictures.probes(max(24, *near))
+        if self.geometries[0].rule == "area" and self.geometries[0].size[0]:
+            probes = probes + pictures.probes(int(self.geometries[0].size[0] ** 0.5))
         tried: set[tuple[int, int]] = set()
         for _ in range(14):
             worth = [
@@ -352,6 +358,13 @@ class Search:
             difference = self.difference(picture, levels, placement, pair)
             known[placement] = difference.differing == 0
         return known[placement]
+
+
+def _kind(placement: Placement) -> str:
+    """What comes before the resize: nothing, padding, a crop, or a box."""
+    if placement.cut is None:
+        return "whole" if placement.padded is None else "padded"
+    return "box" if placement.is_box else "crop"
 
 
 def makes_gray(how: Resampling, values: Values) -> bool:

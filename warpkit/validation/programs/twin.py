@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from warpkit import attacks
+from warpkit.attacks.steps import Step
 from warpkit.validation.programs.arithmetic import Resampling, resample, smooth
 from warpkit.validation.programs.geometry import Geometry, Placement
 from warpkit.validation.programs.pictures import Picture
@@ -66,7 +67,17 @@ class Twin:
 
     def pipeline(self) -> attacks.Pipeline:
         """The program with gradients, on images (N, 3, H, W) in [0, 1]."""
-        return attacks.Pipeline(attacks.on_uint8(self.numbers, self.surrogate))
+        return attacks.Pipeline(Step(self.numbers, "uint8", self.surrogate, self.steps()))
+
+    def steps(self) -> str:
+        """Its steps in a few words."""
+        g, how, values = self.geometry, self.resampling, self.values
+        said = [f"{g.before[0]} {g.before[1]}"] if g.before is not None else []
+        said += [] if how is None else [f"resize to {g.rule} {g.size} by {how}"]
+        said += [] if g.window is None else [f"window {g.window[0]} x {g.window[1]}"]
+        said += [] if values.channels == "kept" else [f"channels {values.channels}"]
+        numbers = ", ".join(f"{v:.6g}" for v in (values.gain[0], values.offset[0]))
+        return "; ".join([*said, f"gain, offset {numbers}"])
 
     def _resized(self, image: Tensor, placement: Placement) -> Tensor:
         """(C, H, W) levels -> (C, h, w)."""
@@ -95,14 +106,9 @@ def _cut(
     x1, y1, x2, y2 = cut
     if x2 - x1 == width and y2 - y1 == height:
         return image, placement._replace(cut=None)
-    if any(edge != int(edge) for edge in cut) or _is_box(placement):
+    if placement.is_box:
         return image, placement
     return image[..., int(y1) : int(y2), int(x1) : int(x2)], placement._replace(cut=None)
-
-
-def _is_box(placement: Placement) -> bool:
-    """Whether it is a box as in Pillow: floats, and taps may leave it. A crop has integer edges."""
-    return placement.cut is not None and isinstance(placement.cut[0], float)
 
 
 def _column(numbers: tuple[float, ...], image: Tensor) -> Tensor:

@@ -20,6 +20,9 @@ def aspect(found: Preprocessing) -> str:
         "shortest": f"keeps the aspect (shorter side {size})",
         "longest": f"keeps the aspect (longer side {size})",
         "factor": f"multiplies sides by {size}",
+        "height": f"makes the height {size}",
+        "area": f"keeps the aspect ({size} pixels)",
+        "warp": f"warps to {size}",
     }[str(found.rule)]
     if found.before is not None:
         verb = {"crop": "cuts the centred square", "box": "takes the centred square"}
@@ -30,7 +33,13 @@ def aspect(found: Preprocessing) -> str:
         words += " and pads"
     words += f", the longer one {found.limit} at most" if found.limit else ""
     words += f", to multiples of {found.multiple}" if found.multiple else ""
-    return words + (", and never enlarges" if found.enlarge is False else "")
+    return words + (
+        ", and never enlarges"
+        if found.enlarge is False
+        else ", and never shrinks"
+        if found.shrink is False
+        else ""
+    )
 
 
 def returned(found: Preprocessing) -> str:
@@ -55,6 +64,7 @@ NEAR = {
     "even": "to the nearest",
     "ceil": "up",
     "half_up": "to the nearest, halves up",
+    "floor_and_one": "down, plus one",
 }
 
 
