@@ -9,11 +9,11 @@ import torch
 from torch import Tensor
 
 from warpkit.camera.arguments import as_lens
-from warpkit.camera.models import Lens
 from warpkit.camera.points import directions
 from warpkit.core import checks
 from warpkit.core.sharding import batched
 from warpkit.core.slips import look_at_camera
+from warpkit.engine.definitions.lens_models import Lens
 from warpkit.engine.sampling.maps import matrix_of
 from warpkit.geometry.arguments import floats
 from warpkit.types import LensModel, MatrixLike, NumbersLike
