@@ -48,6 +48,13 @@ def test_the_native_library_gets_tensors_of_the_cpu():
             assert all(d == "'cpu'" or d.endswith(".device") for d in devices), ast.unparse(call)
 
 
+def test_one_function_takes_addresses_for_the_native_library():
+    """It asserts the device; so does `result` of launch.py, in place."""
+    cpu = PACKAGE / "engine" / "backends" / "cpu"
+    found = {p.name for p in cpu.rglob("*.py") if "data_ptr" in p.read_text()}
+    assert found == {"calls.py", "launch.py", "autograd.py"}  # the last compares two
+
+
 @pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(PACKAGE)))
 def test_caches_of_tensors_make_lasting_ones(path):
     """Else a call in inference mode would leave a tensor that autograd cannot save."""

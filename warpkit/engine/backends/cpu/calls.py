@@ -68,8 +68,11 @@ def launch(numbers: np.ndarray, first: int, end: int, values: int) -> None:
 
 
 def address(tensor: Tensor | np.ndarray) -> int:
-    """The address of the first number."""
-    return tensor.data_ptr() if isinstance(tensor, Tensor) else address_of(tensor)
+    """The address of the first number; a kernel reads there, so only of tensors on the CPU."""
+    if not isinstance(tensor, Tensor):
+        return address_of(tensor)
+    assert tensor.is_cpu, f"a kernel on the CPU got a tensor on {tensor.device}"
+    return tensor.data_ptr()
 
 
 def address_of(array: np.ndarray) -> int:

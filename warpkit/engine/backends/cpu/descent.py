@@ -105,14 +105,14 @@ def descend(
         "first_sums": first.ctypes.data,
         "second_sums": second.ctypes.data,
         "limits": numbers.ctypes.data,
-        "to_source": matrices.data_ptr(),
+        "to_source": calls.address(matrices),
         "out": result.ctypes.data,
     }
     block = DESCENT.block("descent", sizes)
     for name, picture in pictures._asdict().items():
-        block[FIELDS[name]] = picture.data_ptr()
+        block[FIELDS[name]] = calls.address(picture)
     for name, table in zip(("generators", "quadratic", "linear"), kept, strict=True):
-        block[FIELDS[name]] = table.data_ptr()
+        block[FIELDS[name]] = calls.address(table)
     calls.launch(block, 0, count, steps * fixed.numel())
     found = torch.from_numpy(result)
     gain, bias = found[:, ROWS:].unflatten(1, (2, channels)).unbind(1)

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from warpkit.engine.backends.cpu.calls import Family, launch
+from warpkit.engine.backends.cpu.calls import Family, address, launch
 
 FITS = Family("fits")
 
@@ -54,6 +54,6 @@ def limits_of(dtype: torch.dtype) -> np.ndarray:
 def run(task: str, count: int, arrays: dict[str, Tensor], limits: np.ndarray) -> None:
     """A task for dense arrays; count: the points of an item."""
     items = len(arrays["src"])
-    numbers = {name: tensor.data_ptr() for name, tensor in arrays.items()}
+    numbers = {name: address(tensor) for name, tensor in arrays.items()}
     numbers |= {"count": count, "limits": limits.ctypes.data}
     launch(FITS.block(task, numbers), 0, items, items * count * 16)

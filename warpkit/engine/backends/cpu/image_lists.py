@@ -120,10 +120,10 @@ def _call(
 def _table(images: Sequence[Tensor], buffer: Tensor | None) -> np.ndarray:
     """The rows of images (C, H_i, W_i), int64; buffer: holds their gradients one after the
     other."""
-    rows, grad = [], 0 if buffer is None else buffer.data_ptr()
+    rows, grad = [], 0 if buffer is None else calls.address(buffer)
     each = 0 if buffer is None else buffer.element_size()
     for image in images:
         _, height, width = image.shape
-        rows.append((image.data_ptr(), height, width, *image.stride(), grad))
+        rows.append((calls.address(image), height, width, *image.stride(), grad))
         grad += image.numel() * each
     return np.array(rows, np.int64)

@@ -68,12 +68,12 @@ def inverse_vjp(to_source: Tensor, grad: Tensor, dtype: torch.dtype) -> Tensor:
     grad, to_source = grad.contiguous(), to_source.detach().contiguous()
     out = torch.empty_like(grad, dtype=dtype if double else torch.float32)
     block = _block("inverse_vjp", grad.shape[-2], double, False)
-    _run(block, to_source, grad.data_ptr(), out)
+    _run(block, to_source, calls.address(grad), out)
     return out.to(dtype)
 
 
 def _run(block: np.ndarray, given: Tensor, sums: int, out: Tensor) -> None:
     """A task for `given` (..., 2 or 3, 3) and the sums at an address, with the result in `out`."""
     values = given.numel()
-    block[GIVEN], block[SUMS], block[OUT] = given.data_ptr(), sums, out.data_ptr()
+    block[GIVEN], block[SUMS], block[OUT] = calls.address(given), sums, calls.address(out)
     calls.launch(block, 0, values // (3 * given.shape[-2]), values)

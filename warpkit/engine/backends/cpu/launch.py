@@ -143,6 +143,9 @@ def result(
     out = room(shapes.shape, key.dtype, key.channels_last)
     if shapes.values:
         numbers = call.numbers.copy()
+        # as `calls.address`, whose calls would take 0.2 us more
+        ours = image.is_cpu and mapping.is_cpu and fill.is_cpu
+        assert ours, "a kernel on the CPU got tensors of another device"
         numbers[IMAGE], numbers[MAPPING] = image.data_ptr(), mapping.data_ptr()
         numbers[FILL], numbers[OUT] = fill.data_ptr(), out.data_ptr()
         if call.streams:
@@ -309,10 +312,9 @@ def backward(
     if not values and grad_image is not None:
         grad_image.zero_()
     elif values and any(needs):
-        numbers[GRAD], numbers[IMAGE] = grad.data_ptr(), source.data_ptr()
-        numbers[MAPPING], numbers[FILL] = points.data_ptr(), fill_memory.data_ptr()
+        read = ((GRAD, grad), (IMAGE, source), (MAPPING, points), (FILL, fill_memory))
         made_here = ((GRAD_IMAGE, grad_image), (GRAD_MAPPING, grad_mapping), (GRAD_FILL, grad_fill))
-        for field, array in made_here:
+        for field, array in (*read, *made_here):
             if array is not None:
                 numbers[field] = calls.address(array)
         if (images := _listed(source, image_of)) is not None:

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from warpkit.core.shapes import broadcast_shapes
-from warpkit.engine.backends.cpu.calls import Family, launch
+from warpkit.engine.backends.cpu.calls import Family, address, launch
 from warpkit.engine.backends.cpu.memory import empty
 from warpkit.engine.definitions import lens_models
 
@@ -82,8 +82,8 @@ def _run(task: str, options: Any, count: int, rows: Tensor, **arrays: Tensor) ->
     items = prod(rows.shape[:-1])
     codes = {"coefficients": count, "fisheye": int(options.model == "fisheye")}
     codes |= {"opencv": int(options.opencv), "height": height, "width": width}
-    codes |= {name: array.data_ptr() for name, array in arrays.items()}
-    block = LENSES.block(task, codes | {"numbers": rows.data_ptr()})
+    codes |= {name: address(array) for name, array in arrays.items()}
+    block = LENSES.block(task, codes | {"numbers": address(rows)})
     launch(block, 0, items * height, 2 * items * height * width)
 
 

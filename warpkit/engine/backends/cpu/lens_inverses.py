@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from warpkit.core.shapes import broadcast_shapes
-from warpkit.engine.backends.cpu.calls import launch
+from warpkit.engine.backends.cpu.calls import address, launch
 from warpkit.engine.backends.cpu.lens_fields import LENSES, NUMBERS, K, rows_of
 
 PLACES_AT_ONCE = 1024
@@ -79,6 +79,6 @@ def _run(
 ) -> None:
     """A task for rows (..., NUMBERS) and points of `shape`, (..., N)."""
     codes = {"coefficients": count, "fisheye": int(model == "fisheye"), "count": shape[-1]}
-    codes |= {name: array.data_ptr() for name, array in arrays.items()}
-    block = LENSES.block(task, codes | {"numbers": rows.data_ptr()})
+    codes |= {name: address(array) for name, array in arrays.items()}
+    block = LENSES.block(task, codes | {"numbers": address(rows)})
     launch(block, 0, prod(shape[:-1]) * _units(shape[-1]), 8 * prod(shape))

@@ -46,8 +46,8 @@ def _run(
     image, kept = image.contiguous(), np.array(weights)
     shape, doubles = tuple(image.shape), image.dtype == torch.float64
     numbers = _block(shape, out.shape[1], len(kept) - 1, doubles).copy()
-    numbers[FIELDS["image"]], numbers[FIELDS["out"]] = image.data_ptr(), out.data_ptr()
+    numbers[FIELDS["image"]], numbers[FIELDS["out"]] = map(calls.address, (image, out))
     if slopes is not None:
-        numbers[FIELDS["out_x"]], numbers[FIELDS["out_y"]] = (s.data_ptr() for s in slopes)
+        numbers[FIELDS["out_x"]], numbers[FIELDS["out_y"]] = map(calls.address, slopes)
     numbers[FIELDS["weights"]] = kept.ctypes.data
     calls.launch(numbers, 0, shape[0] * shape[1], 4 * image.numel())

@@ -60,7 +60,7 @@ def _sums(task: str, arrays: dict[str, Tensor], powers: int) -> Tensor:
     out = np.empty((count, strips, *maps))
     numbers = block.copy()
     for name, tensor in arrays.items():
-        numbers[MOMENTS.fields[name]] = tensor.data_ptr()
+        numbers[MOMENTS.fields[name]] = calls.address(tensor)
     numbers[MOMENTS.fields["out"]] = out.ctypes.data
     calls.launch(numbers, 0, count * strips, fixed.numel())
     return torch.from_numpy(out[:, 0] if strips == 1 else out.sum(1))

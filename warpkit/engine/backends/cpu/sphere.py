@@ -232,7 +232,7 @@ def _to_matrix(matrix: Tensor, grad: Tensor, size: Size, sphere_size: Size) -> T
     """The gradient to matrices (*P, 3, 3) from that to positions, grad (*P, h, w, 2)."""
     grad = grad.double().contiguous()
     sums = np.empty((*matrix.shape[:-2], size[0], 9))
-    _run(_block("sphere_backward", size, sphere_size), matrix, grad.data_ptr(), sums)
+    _run(_block("sphere_backward", size, sphere_size), matrix, calls.address(grad), sums)
     return torch.from_numpy(np.ascontiguousarray(sums.sum(-2))).reshape(matrix.shape)
 
 
@@ -240,6 +240,10 @@ def _run(block: np.ndarray, matrix: Tensor, places: int, rows: np.ndarray) -> No
     """Run a task for matrices (*P, 3, 3) and positions at an address; results in rows (*P, h,
     n)."""
     given, numbers = matrix.detach().contiguous(), block.copy()
-    numbers[MATRICES], numbers[PLACES], numbers[ROWS] = given.data_ptr(), places, rows.ctypes.data
+    numbers[MATRICES], numbers[PLACES], numbers[ROWS] = (
+        calls.address(given),
+        places,
+        rows.ctypes.data,
+    )
     units = rows.size // rows.shape[-1]
     calls.launch(numbers, 0, units, 2 * units * int(block[SPHERES.fields["width"]]))

@@ -78,8 +78,8 @@ def enter(painted: Painted, name: str, images: Sequence[Tensor]) -> int:
     one = images[0]
     if one.ndim == 4:
         painted.table[name] = np.arange(len(one)) * (one.stride(0) * one.element_size())
-        return one.data_ptr()
-    painted.table[name] = [image.data_ptr() for image in images]
+        return calls.address(one)
+    painted.table[name] = list(map(calls.address, images))
     return 0
 
 

@@ -15,7 +15,7 @@ from warpkit.engine.arithmetic import opencv4_sums
 from warpkit.engine.arithmetic.opencv4_tables import ONE, STEPS, axis_table, integer_table
 from warpkit.engine.arithmetic.opencv5 import CHANNELS, TYPES
 from warpkit.engine.backends.cpu import calls
-from warpkit.engine.backends.cpu.calls import Family, address_of
+from warpkit.engine.backends.cpu.calls import Family, address, address_of
 from warpkit.engine.backends.cpu.memory import empty
 from warpkit.engine.backends.cpu.warp_calls import TYPES as NUMBERS
 from warpkit.engine.sampling.layout import (
@@ -95,8 +95,8 @@ def forward(
     image, mapping = image.detach(), mapping.detach().contiguous()
     second = None if second is None else second.detach().contiguous()
     made = prepare(image, mapping, fill, size, rule, fixed, border_value, fixed_map, second)
-    others = 0 if second is None else second.data_ptr()
-    memory = torch.from_numpy(_run(made, image.data_ptr(), mapping.data_ptr(), others))
+    others = 0 if second is None else address(second)
+    memory = torch.from_numpy(_run(made, address(image), address(mapping), others))
     return memory.movedim(-1, -3) if made.call.channels_last else memory
 
 

@@ -122,7 +122,7 @@ def _launch(image: Tensor, call: ResizeCall) -> Tensor:
     """The result (..., C, h, w), in the memory format of the image (..., C, H, W)."""
     last = is_channels_last(image)
     dense = image.detach() if last else image.detach().contiguous()
-    memory = result(call, dense.data_ptr(), np.dtype(f"i{image.dtype.itemsize}"))
+    memory = result(call, calls.address(dense), np.dtype(f"i{image.dtype.itemsize}"))
     out = torch.from_numpy(memory).view(image.dtype)
     return out.permute(0, 3, 1, 2) if last else out
 
