@@ -17,9 +17,11 @@ from warpkit.geometry import image_center as image_center
 from warpkit.geometry import invert as invert
 from warpkit.geometry import perspective_from_points as perspective_from_points
 from warpkit.geometry import pixel_grid as pixel_grid
+from warpkit.geometry import resize_matrix as resize_matrix
 from warpkit.geometry import rotation_matrix as rotation_matrix
 from warpkit.geometry import similarity_from_points as similarity_from_points
 from warpkit.geometry import to_theta as to_theta
+from warpkit.geometry import transform_boxes as transform_boxes
 from warpkit.geometry import transform_points as transform_points
 from warpkit.gradients import GradientReport as GradientReport
 from warpkit.gradients import GradientSupport as GradientSupport
@@ -115,12 +117,14 @@ __all__ = [
     "quantize",
     "remap",
     "resize",
+    "resize_matrix",
     "rotation_matrix",
     "sample_pixels",
     "similarity_from_points",
     "straight_through",
     "through_uint8",
     "to_theta",
+    "transform_boxes",
     "transform_patches",
     "transform_points",
     "warp_affine",

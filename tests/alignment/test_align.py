@@ -118,8 +118,9 @@ def test_each_pair_of_a_batch_converges_by_itself(monkeypatch):
         torch.testing.assert_close(alone.matrix, together.matrix[k], rtol=0, atol=1e-9)
     assert together.converged.tolist() == [True, True, True, False]
     assert len(set(together.steps.tolist())) > 1
-    # one step per pair at a time, and one evaluation of the first matrix on each of two levels
-    assert in_batch == sum(computed) == int(together.steps.sum()) + 2 * len(pairs)
+    # one step per pair at a time, and one evaluation of the first matrix on each of two levels and
+    # of the unsmoothed images
+    assert in_batch == sum(computed) == int(together.steps.sum()) + 3 * len(pairs)
 
 
 def test_batches_broadcast():

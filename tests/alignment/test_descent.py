@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import cv2
+import numpy as np
 import pytest
 import torch
 
@@ -74,3 +76,48 @@ def test_kernels_and_torch_run_the_same_levels(size, dtype):
     with torch.no_grad():
         for mine, wanted in zip(pyramid._slopes(image), equations.slopes(image), strict=True):
             assert torch.equal(mine, wanted)
+
+
+def interpolated(dtype, model):
+    """A blurred noise picture, and what cv2 interpolates from it: unsmoothed images agree best."""
+    moving = torch.rand(3, 2, 24, 28, generator=torch.Generator().manual_seed(5))
+    moving = wk.resize(moving, (96, 110), interpolation="bicubic")
+    true = cv2.getRotationMatrix2D((54.5, 47.5), 3.0, 1.02)
+    true[:, 2] += (2.3, -1.7)
+    if model == "perspective":
+        true = np.concatenate((true, [[1e-5, -2e-5, 1.0]]))
+    warp = cv2.warpAffine if len(true) == 2 else cv2.warpPerspective
+    fixed = [
+        [warp(plane.numpy(), true, (110, 96), borderMode=cv2.BORDER_REPLICATE) for plane in image]
+        for image in moving
+    ]
+    return moving.to(dtype), torch.tensor(np.array(fixed)).to(dtype), torch.from_numpy(true)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("model", ["affine", "perspective"])
+def test_kernels_and_torch_take_the_same_steps_on_unsmoothed_images(model, dtype, monkeypatch):
+    moving, fixed, true = interpolated(dtype, model)
+    taken = []
+    refine = solver.refine
+
+    def noted(*given):
+        taken.append(given[-1] if isinstance(given[-1], str) else "search")
+        return refine(*given)
+
+    monkeypatch.setattr(solver, "refine", noted)
+    fast = wk.align(moving, fixed, model=model)
+    assert taken[-1] == "sharp"
+    again = wk.align(moving, fixed, model=model)
+    assert torch.equal(fast.matrix, again.matrix)
+    monkeypatch.setattr(solver, "select_descent", lambda *tensors: None)
+    slow = wk.align(moving, fixed, model=model)
+    assert fast.converged.all()
+    assert torch.equal(fast.steps, slow.steps)
+    limit = TOLERANCE["align steps float64" if dtype == torch.float64 else "align steps float32"]
+    for mine, wanted in zip((fast.matrix, fast.gain), (slow.matrix, slow.gain), strict=True):
+        torch.testing.assert_close(mine, wanted, rtol=0, atol=limit)
+    # cv2 places its bilinear pixels to 1/32
+    corners = torch.tensor([[0.0, 0], [109, 0], [0, 95], [109, 95]], dtype=torch.float64)
+    apart = wk.transform_points(fast.matrix, corners) - wk.transform_points(true, corners)
+    assert apart.abs().max() < TOLERANCE["align pixels"]

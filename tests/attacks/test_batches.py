@@ -235,8 +235,8 @@ ERRORS = [
         ),
     ),
     (lambda: attack([]), "got one that ended after 0"),
-    (lambda: attack([LIST[0][:2]]), "`images` must be a tensor (B, C, H, W), or an iterable of "),
-    (lambda: attack([IMAGES, IMAGES]), "or (images, boxes, image_index, extra), got one of Tensor"),
+    (lambda: attack([LIST[0][:2]]), "a list of (C, H, W), or an iterable of "),
+    (lambda: attack(iter([IMAGES])), "or (images, boxes, image_index, extra), got one of Tensor"),
     (
         lambda: optimize_patch(weighted, LIST, [BOX], None, patch_size=(2, 2)),
         "`boxes` must be None if `images` is an iterable of batches, which hold them, got list",

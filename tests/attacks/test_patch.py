@@ -183,11 +183,15 @@ def test_views_under_exact_and_opencv_arithmetic_agree_roughly():
             ValueError,
             "`image_index` must be given for 2 images, got None",
         ),
-        ({"boxes": BOXES[:, :3]}, ValueError, "`boxes` must be of shape (N, 4), got (3, 3)"),
+        (
+            {"boxes": BOXES[:, :3]},
+            ValueError,
+            "`boxes` must be of shape (N, 4), (N, 5) or (N, 4, 2), got (3, 3)",
+        ),
         (
             {"boxes": BOXES[:0], "image_index": INDEX[:0]},
             ValueError,
-            "`boxes` must be of shape (N, 4), at least one, got (0, 4)",
+            "`boxes` must be of shape (N, 4), (N, 5) or (N, 4, 2), at least one, got (0, 4)",
         ),
         ({"patch_size": 4}, TypeError, "`patch_size` must be (H, W), two integers of at least 1"),
         (
@@ -204,7 +208,7 @@ def test_views_under_exact_and_opencv_arithmetic_agree_roughly():
         (
             {"start": torch.ones(4, 5)},
             ValueError,
-            "`start` must be a tensor of shape (3, 4, 5), got (4, 5)",
+            "`start` must be a tensor of shape (3, 4, 5), or (1, 4, 5) for a grey one, got (4, 5)",
         ),
         ({"samples": 0}, ValueError, "`samples` must be an integer of at least 1, got 0"),
         ({"step_size": -1}, ValueError, "`step_size` must be a number above 0, got -1"),

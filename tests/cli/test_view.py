@@ -12,7 +12,6 @@ from PIL import Image
 from tests.support.naive_sphere import turn
 from warpkit import camera
 from warpkit.cli.app import main
-from warpkit.cli.view import rotation
 
 PIXELS = np.random.default_rng(0).integers(0, 256, (24, 48, 3), dtype=np.uint8)
 
@@ -54,14 +53,6 @@ def test_files_hold_the_pixels_of_from_sphere(call):
     # a value at half a level may round to either side: the rotations differ in their last bits
     assert (np.abs(found - truth(**CALLS[call])) <= 1).all()
     assert (found == truth(**CALLS[call])).mean() > 0.995
-
-
-def test_positive_angles_look_right_and_up_and_tilt_right():
-    assert np.allclose(rotation(90, 0, 0)[2], [1, 0, 0])
-    assert np.allclose(rotation(0, 90, 0)[2], [0, -1, 0])
-    assert np.allclose(rotation(0, 0, 90)[0], [0, 1, 0])
-    for angles in ((30, 20, 10), (-170, -80, 200)):
-        assert np.allclose(rotation(*angles), turn(*angles), atol=1e-15)
 
 
 def test_a_folder_of_spheres_and_the_size_of_a_view():

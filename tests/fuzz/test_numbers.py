@@ -82,6 +82,10 @@ CASES = {
         {"matrix": wild.matrices(), "points": wild.points(4)},
         {},
     ),
+    "transform_boxes": Case(
+        wk.transform_boxes, {"boxes": wild.boxes(count), "matrix": wild.matrices()}, {}
+    ),
+    "resize_matrix": Case(wk.resize_matrix, {"size": wild.sizes, "new_size": wild.sizes}, {}),
     "to_theta": Case(
         wk.to_theta,
         {"matrix": wild.matrices(), "size_in": wild.sizes, "size_out": wild.sizes},

@@ -74,7 +74,7 @@ LENSES = {
     ),
     "distort_map": Case(camera.distort_map, {**of_lens, "size": wild.sizes}, {"model": models}),
     "distort_points": Case(
-        camera.distort_points, {"points": wild.points(3), **of_lens}, {"model": models}
+        camera.distort_points, {"points": wild.points(3), **of_lens}, {"model": models, **turned}
     ),
     "undistort_points": Case(
         camera.undistort_points, {"points": wild.points(3), **of_lens}, {"model": models, **turned}

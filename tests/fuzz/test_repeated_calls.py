@@ -162,6 +162,18 @@ def forget() -> None:
                 getattr(value, "cache_clear", bool)()
 
 
+@pytest.mark.parametrize("name", [name for name in CALLS if name.startswith("opencv.")])
+def test_cv2s_functions_take_arrays_of_every_kind(name: str):
+    call = CALLS[name]
+    given = [given.tensor(0) for given in call.given]
+    plain = twice(call.call, [t.numpy() if t.ndim else t.item() for t in given], "arrays")
+    assert not isinstance(plain, str), plain
+    for kind, form in kinds.ARRAYS.items():
+        arrays = [form(t.numpy()) if t.ndim else t.item() for t in given]
+        found = twice(call.call, arrays, kind)
+        assert kinds.same(found, plain) or call.function in OF_TORCH, f"{kind}\n{found}\n{plain}"
+
+
 def leaves(given: Sequence[Tensor]) -> list[Tensor]:
     """The tensors as new leaves; floating ones require a gradient."""
     return [t.detach().requires_grad_(t.is_floating_point()) for t in given]

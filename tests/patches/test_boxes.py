@@ -75,13 +75,28 @@ def test_gradients_reach_the_numbers_of_boxes(name: str):
 @pytest.mark.skipif(
     not hasattr(tv_tensors.BoundingBoxFormat, "XYWHR"), reason="this torchvision has none"
 )
-@pytest.mark.parametrize(("name", "numbers"), [("XYWHR", 5), ("CXCYWHR", 5), ("XYXYXYXY", 8)])
-def test_rotated_boxes_are_rejected_by_optimize_patch(name: str, numbers: int):
-    function = "optimize_patch"
-    boxes = tv_tensors.BoundingBoxes(torch.ones(1, numbers), format=name, canvas_size=(20, 30))
-    text = f"{function}: `boxes` must be of the format XYXY, XYWH or CXCYWH: "
-    with pytest.raises(ValueError, match=f"^{text}boxes here cannot be rotated, got {name}$"):
-        CALLS[function](boxes)
+def test_optimize_patch_takes_rotated_boxes():
+    """A box about (8, 7) of 6 x 4, by 0 degrees, in three formats."""
+    formats = {
+        "CXCYWHR": [8.0, 7, 6, 4, 0],
+        "XYWHR": [5.0, 5, 6, 4, 0],
+        "XYXYXYXY": [5.0, 5, 11, 5, 11, 9, 5, 9],
+    }
+    seen = []
+    for name, numbers in formats.items():
+        boxes = tv_tensors.BoundingBoxes(torch.tensor([numbers]), format=name, canvas_size=(20, 30))
+
+        def objective(views: Tensor) -> Tensor:
+            seen.append(views.detach())
+            return views.mean()
+
+        wk.attacks.optimize_patch(
+            objective, torch.ones(1, 20, 30), boxes, None, patch_size=(4, 6), steps=1
+        )
+    expected = torch.ones(1, 1, 20, 30)
+    expected[..., 5:9, 5:11] = 0.5
+    for views in seen:
+        torch.testing.assert_close(views, expected)
 
 
 def test_torchvision_is_not_loaded_for_plain_boxes():

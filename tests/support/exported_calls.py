@@ -73,6 +73,16 @@ def _geometry() -> list[ExportedCall]:
             "to_theta", "", partial(wk.to_theta, size_in=(24, 31), size_out=SIZE), (MATRIX,)
         ),
         ExportedCall("transform_points", "", wk.transform_points, (HOMOGRAPHY, PLACES)),
+        ExportedCall("transform_boxes", "", wk.transform_boxes, (BOXES, HOMOGRAPHY)),
+        ExportedCall(
+            "camera.rotation", "a vector", lambda v: camera.rotation(vector=v), (floats(*ANY, 3),)
+        ),
+        ExportedCall(
+            "camera.rotation",
+            "angles",
+            lambda a: camera.rotation(yaw=a, pitch=10.0, roll=a),
+            (floats(*ANY),),
+        ),
     ]
 
 
@@ -340,6 +350,7 @@ FINDS = "a search, step by step until it fits: make it before the export"
 NOT_CALLED = {
     "image_center": WITHOUT_TENSORS,
     "pixel_grid": WITHOUT_TENSORS,
+    "resize_matrix": WITHOUT_TENSORS,
     "opencv.getRotationMatrix2D": WITHOUT_TENSORS,
     "check_gradients": OF_PROGRAMS,
     "gradient_support": OF_PROGRAMS,

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from warpkit.alignment import pyramid, search, solver
-from warpkit.alignment.equations import Level, equations
+from warpkit.alignment.equations import Level
 from warpkit.alignment.models import model_named
 from warpkit.alignment.pyramid import Pyramid
 from warpkit.alignment.solver import Refined, where_pairs
@@ -254,11 +254,13 @@ def _refined_to_solution(pyr: Pyramid, found: Found, options: Options) -> Found:
     if len(index) == 0:
         return found
     level, before = pyr.sharp(index), found.take(index)
-    first = equations(level, before.to_source, model, options.loss, "settled")
+    at_start = (model, options.loss, 0, options.tolerance)
+    first = solver.refine(level, before.to_source, *at_start, "settled")
     better = ((first.score > before.score) & (first.score > LEAST_SHARP)).nonzero()[:, 0]
     if len(better) == 0:
         return found
-    index, before, level = index[better], before.take(better), level.take(better)
+    if len(better) < len(index):  # copies nothing if all are better, as usual
+        index, before, level = index[better], before.take(better), level.take(better)
     refined = solver.refine(level, before.to_source, *limits, "sharp")
     agrees = _adjusted(refined, level, len(model.generators)) > AGREEMENTS[0]
     after = _judged(pyr.bad[index], refined, level, agrees)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from warpkit.alignment.equations import Equations, Level, equations
+from warpkit.alignment.equations import SHARP_STEP, Equations, Level, equations
 from warpkit.alignment.models import Model, corner_motion, half_side, step_matrix
 from warpkit.alignment.sums import SINGULAR
 from warpkit.engine.backends import select_descent
@@ -84,10 +84,11 @@ def refine(
     stage: str = "search",
 ) -> Refined:
     """At most `steps` steps from to_source (N, 3, 3) until corners move less than `tolerance`."""
-    if loss != "robust" and stage != "sharp":
+    if loss != "robust":
         fast = select_descent(level.moving, level.fixed, to_source)
         if fast is not None:
-            return _by_kernels(fast, level, to_source, model, loss, steps, tolerance)
+            sharp = SHARP_STEP if stage == "sharp" else 0.0
+            return _by_kernels(fast, level, to_source, model, loss, steps, tolerance, sharp)
     count = len(to_source)
     made = torch.zeros(count, dtype=torch.long, device=to_source.device)
     still = torch.zeros(count, dtype=torch.bool, device=to_source.device)
@@ -128,13 +129,17 @@ def _by_kernels(
     loss: str,
     steps: int,
     tolerance: float,
+    sharp: float,
 ) -> Refined:
-    """`refine` for plain images, with weights that do not depend on the residuals."""
+    """`refine` for plain images, with weights that do not depend on the residuals.
+
+    sharp: half the step of the differences that give exact slopes, or 0.
+    """
     tables = fast.Tables(
         model.generators, model.degree, model.quadratic, model.linear, model.is_projective
     )
     limits = (tolerance, SMALL, LONGEST * max(level.size), LEAST_OVERLAP)
-    limits += (FIRST_DAMPING, LEAST_DAMPING, MOST_DAMPING, SINGULAR, half_side(level.size))
+    limits += (FIRST_DAMPING, LEAST_DAMPING, MOST_DAMPING, SINGULAR, half_side(level.size), sharp)
     pictures = fast.Pictures(*level)
     found = fast.descend(pictures, to_source, tables, limits, steps, loss == "ssd")
     return Refined(*found)

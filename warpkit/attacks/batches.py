@@ -13,32 +13,46 @@ from torch import Tensor
 from warpkit.attacks.ball import check_unit
 from warpkit.core import checks
 from warpkit.core.slips import without_looking
+from warpkit.engine.compositing import canvases
 from warpkit.patches import arguments
 
 ITEM = "(images, boxes, image_index) or (images, boxes, image_index, extra)"
 
 
 class Batch(NamedTuple):
-    """Images (B, C, H, W), boxes (N, 4), the image of each (N,), and extra objective arguments."""
+    """Images, boxes, the image of each (N,), and extra objective arguments."""
 
-    images: Tensor
+    images: canvases.Images
+    """(B, C, H, W), or a tuple of (C, H_i, W_i)."""
     boxes: Tensor
+    """(N, 4), (N, 5) or (N, 4, 2)."""
     image_index: Tensor
     extra: tuple[Any, ...] = ()
 
 
 def make_batch(name: str, images: object, boxes: Any, index: Any, *extra: Any) -> Batch:
     """A batch of checked arguments."""
-    batch = check_unit(name, "images", images)
+    batch = check_scenes(name, images)
     data = without_looking(arguments.images)(name, batch)
-    boxes, index = arguments.upright_boxes(name, boxes, index, data)
+    boxes, index, _ = arguments.boxes(name, boxes, index, data)
     if len(boxes) == 0:
-        checks.fail(name, "boxes", "of shape (N, 4), at least one", checks.shape_of(boxes))
+        wanted = "of shape (N, 4), (N, 5) or (N, 4, 2), at least one"
+        checks.fail(name, "boxes", wanted, checks.shape_of(boxes))
     return Batch(batch, boxes, index, extra)
 
 
+def check_scenes(name: str, images: object) -> canvases.Images:
+    """Images (B, C, H, W), or a list of (C, H_i, W_i), in [0, 1]."""
+    if not isinstance(images, checks.LISTS):
+        return check_unit(name, "images", images)
+    arguments.images(name, images)  # as a list
+    return tuple(check_unit(name, f"images[{k}]", image)[0] for k, image in enumerate(images))
+
+
 def is_iterable_of_batches(images: object) -> bool:
-    """Whether `images` is an iterable of minibatches."""
+    """Whether `images` is an iterable of minibatches: a list of tensors is one of images."""
+    if isinstance(images, checks.LISTS) and any(isinstance(item, Tensor) for item in images):
+        return False
     return isinstance(images, Iterable) and not isinstance(
         images, (Tensor, np.ndarray, str, bytes, dict)
     )
@@ -46,18 +60,18 @@ def is_iterable_of_batches(images: object) -> bool:
 
 @dataclass(frozen=True)
 class SameImages:
-    """The same images at every step; boxes (N, 4), or a function that draws them."""
+    """The same images at every step; boxes of any kind, or a function that draws them."""
 
     name: str
-    images: Tensor
+    images: Any
     boxes: Any
     index: Any
 
-    def check(self) -> Tensor:
+    def check(self) -> canvases.Images:
         """The images, checked, and the boxes too if nothing has to be drawn for them."""
         if not callable(self.boxes):
             return make_batch(self.name, self.images, self.boxes, self.index).images
-        return check_unit(self.name, "images", self.images)
+        return check_scenes(self.name, self.images)
 
     def draw(self, generator: torch.Generator | None) -> Batch:
         """The step's batch."""
@@ -109,7 +123,7 @@ class BatchStream:
     def _checked(self, item: Any) -> Batch:
         if not isinstance(item, tuple | list) or len(item) not in (3, 4):
             got = f"{len(item)} things" if isinstance(item, tuple | list) else type(item).__name__
-            wanted = f"a tensor (B, C, H, W), or an iterable of {ITEM}"
+            wanted = f"a tensor (B, C, H, W), a list of (C, H, W), or an iterable of {ITEM}"
             checks.fail(self.name, "images", wanted, f"one of {got}", TypeError)
         return make_batch(self.name, *item)
 

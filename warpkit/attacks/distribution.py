@@ -185,46 +185,47 @@ def draw(
     size: Sequence[int],
     generator: torch.Generator | None,
     device: torch.device,
+    argument: str = "distribution",
 ) -> Tensor:
     """`samples` matrices of a distribution, or all given matrices."""
     check_generator(name, generator)
-    check_distribution(name, distribution)
+    check_distribution(name, distribution, argument)
     if hasattr(distribution, "sample"):
         count = check_count(name, "samples", samples)
         drawn = distribution.sample(count, size=size, generator=generator)
-        drawn = checks.as_float(name, "distribution", drawn, device).to(device)
+        drawn = checks.as_float(name, argument, drawn, device).to(device)
         if drawn.shape not in ((count, 2, 3), (count, 3, 3)):
             wanted = f"one whose `sample({count}, ...)` returns ({count}, 2, 3) or ({count}, 3, 3)"
-            checks.fail(name, "distribution", wanted, f"shape {checks.shape_of(drawn)}")
+            checks.fail(name, argument, wanted, f"shape {checks.shape_of(drawn)}")
         return drawn
-    matrices = checks.as_float(name, "distribution", distribution, device)
-    checks.check_device(name, "distribution", matrices, device)
+    matrices = checks.as_float(name, argument, distribution, device)
+    checks.check_device(name, argument, matrices, device)
     if matrices.ndim != 3 or matrices.shape[1:] not in ((2, 3), (3, 3)) or len(matrices) == 0:
         wanted = "a distribution, or matrices (samples, 2, 3) or (samples, 3, 3), at least one"
-        checks.fail(name, "distribution", wanted, f"shape {checks.shape_of(matrices)}")
+        checks.fail(name, argument, wanted, f"shape {checks.shape_of(matrices)}")
     bad = ~matrices.detach().flatten(1).isfinite().all(1)
-    checks.check_values(name, "distribution", bad, "finite matrices")
+    checks.check_values(name, argument, bad, "finite matrices")
     if samples is not None and check_count(name, "samples", samples) != len(matrices):
         wanted = f"None or {len(matrices)}, the number of the given matrices"
         checks.fail(name, "samples", wanted, repr(samples))
     return matrices
 
 
-def check_distribution(name: str, distribution: object) -> None:
+def check_distribution(name: str, distribution: object, argument: str = "distribution") -> None:
     """`distribution` must draw matrices as `Distribution` does, or may be matrices."""
     wanted = "an AffineDistribution, an object with `sample(n, *, size, generator)`, or matrices"
     wanted += " (samples, 2, 3) or (samples, 3, 3)"
     if isinstance(distribution, type):
-        checks.fail(name, "distribution", wanted, checks.kind_of(distribution), TypeError)
+        checks.fail(name, argument, wanted, checks.kind_of(distribution), TypeError)
     sample = getattr(distribution, "sample", None)
     if sample is not None:
         takes = refuses(sample, 1, size=(1, 1), generator=None)
         if takes is not None:
             got = f"a {type(distribution).__name__} with `sample{takes}`"
-            checks.fail(name, "distribution", wanted, got, TypeError)
+            checks.fail(name, argument, wanted, got, TypeError)
     elif callable(distribution) or distribution is None:
         got = "a function (make it the `sample` of a class)" if distribution else "None"
-        checks.fail(name, "distribution", wanted, got, TypeError)
+        checks.fail(name, argument, wanted, got, TypeError)
 
 
 def refuses(function: Any, *args: Any, **kwargs: Any) -> str | None:

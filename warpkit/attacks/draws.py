@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,6 +26,8 @@ class Draws:
     """(n, B, 4): `Photometric.sample` of each view."""
     patch_colours: Tensor | None = None
     """(n, N, 4): for the patch on each box in each view."""
+    camera: Tensor | None = None
+    """(n, B, rows, 3): moves each view of each image, and what is pasted on it."""
 
     def __len__(self) -> int:
         return len(self.matrices)
@@ -38,8 +40,8 @@ class Draws:
         return [self._slice(slice(at, at + size)) for at in range(0, len(self), size)]
 
     def _slice(self, rows: slice) -> Draws:
-        colours = (self.colours, self.patch_colours)
-        return Draws(self.matrices[rows], *(c if c is None else c[rows] for c in colours))
+        others = (self.colours, self.patch_colours, self.camera)
+        return Draws(self.matrices[rows], *(c if c is None else c[rows] for c in others))
 
 
 @dataclass(frozen=True)
@@ -67,12 +69,41 @@ class Capture:
         """Images (N, C, H, W) or a patch (C, h, w), rounded to 8-bit levels if requested."""
         return to_8_bits(images) if self.quantize else images
 
-    def show(self, views: Tensor, colours: Tensor | None) -> Tensor:
+    def show(self, views: Tensor, colours: Tensor | None) -> Any:
         """The objective's input from views (B * n, C, H, W); colours (n, B, 4)."""
         if colours is not None:
             views = self.colour(views, colours)
             views = self.rounded(views)
         return views if self.pipeline is None else through(self.name, self.pipeline, views)
+
+    def show_each(self, views: Sequence[Tensor], colours: Tensor | None) -> Any:
+        """The objective's input from views (n, C, H_i, W_i) of each of B images.
+
+        A list of B * n images (C, H_i, W_i). A pipeline's results are one batch if their shapes
+        are equal. colours (n, B, 4).
+        """
+        shown = [
+            self.show(part, None if colours is None else colours[:, i : i + 1])
+            for i, part in enumerate(views)
+        ]
+        if self.pipeline is None:
+            return [view for part in shown for view in part]
+        return _joined(shown)
+
+
+def _joined(parts: list[Any]) -> Any:
+    """Results of a pipeline (n, ...) for each image as one batch, or a list of single images.
+
+    Of tuples a tuple, of dicts a dict.
+    """
+    first = parts[0]
+    if isinstance(first, dict):
+        return {key: _joined([part[key] for part in parts]) for key in first}
+    if isinstance(first, tuple):
+        return tuple(_joined(list(column)) for column in zip(*parts, strict=True))
+    if len({part.shape[1:] for part in parts}) == 1:
+        return torch.cat(parts)
+    return [view for part in parts for view in part]
 
 
 def make_capture(name: str, photometric: object, pipeline: object, quantize: object) -> Capture:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,6 +22,7 @@ from warpkit.attacks.descent import (
 from warpkit.attacks.distribution import (
     Distribution,
     PerspectiveDistribution,
+    check_distribution,
     check_generator,
     draw,
 )
@@ -34,6 +35,8 @@ from warpkit.attacks.surface import Cylinder, bend_of
 from warpkit.attacks.views import Objective, check_objective
 from warpkit.core import checks
 from warpkit.core.numbers import check_count, check_positive, check_range
+from warpkit.engine.compositing.canvases import Images, listed
+from warpkit.engine.sampling.antialias import check_antialias
 from warpkit.engine.sampling.rules import ARITHMETICS
 from warpkit.patches import arguments
 from warpkit.types import (
@@ -64,8 +67,8 @@ class Patch:
 
 def optimize_patch(
     objective: Objective,
-    images: Tensor | Iterable[Any],
-    boxes: BoxesLike | None,
+    images: Tensor | Sequence[Tensor] | Iterable[Any],
+    boxes: BoxesLike | Callable[[torch.Generator | None], BoxesLike] | None,
     image_index: IndexLike | None,
     *,
     patch_size: Sequence[int],
@@ -87,19 +90,26 @@ def optimize_patch(
     photometric: Photometric | None = None,
     pipeline: Pipeline | Function | None = None,
     surface: Cylinder | FlowLike | None = None,
+    mirrored: Tensor | Sequence[bool] | None = None,
+    camera: Distribution | MatrixLike | None = None,
+    antialias: bool | int = False,
 ) -> Patch:
     """Optimise one patch that, pasted on every box of every image, minimises `objective`.
 
     Args:
         objective: takes images (B * n, C, H, W), image by image, and returns a scalar, their mean,
-            which is minimised. If it has a parameter named `patch`, it receives the patch (C, h, w)
-            as it is printed: for `total_variation`, `nonprintability`.
-        images: (B, C, H, W), or (C, H, W) for one image; float32 or float64 in [0, 1]. Or
-            minibatches: an iterable, such as a DataLoader, of (images, boxes, image_index) or
-            (images, boxes, image_index, extra), one for each step; extra is the objective's second
-            argument. Iterables that can be iterated again start over at their end.
-        boxes: (N, 4), (x1, y1, x2, y2) in edge coordinates, where the patch is pasted; or a
-            function of the generator that draws them for each step. None with minibatches.
+            which is minimised. For a list of images it takes a list of B * n of them, or, with a
+            pipeline that makes one size of all, its results in one batch. If it has a parameter
+            named `patch`, it receives the patch (C, h, w) as it is printed: for `total_variation`,
+            `nonprintability`.
+        images: (B, C, H, W), or (C, H, W) for one image, or a list of (C, H_i, W_i); float32 or
+            float64 in [0, 1]. Or minibatches: an iterable, such as a DataLoader, of tuples (images,
+            boxes, image_index) or (images, boxes, image_index, extra), one for each step; extra is
+            the objective's second argument. Iterables that can be iterated again start over at
+            their end. A list of tensors is one of images.
+        boxes: where the patch is pasted: (N, 4), (N, 5) or (N, 4, 2), upright, rotated or four
+            corners as in `crop_patches`; or a function of the generator that draws them for each
+            step. None with minibatches.
         image_index: (N,), integers: the image of each box. None for one image, and with
             minibatches.
         patch_size: (h, w) of the patch.
@@ -111,7 +121,8 @@ def optimize_patch(
         mask: (1, h, w): the opacity of each patch pixel, such as a disc; None is 1.
         samples: views of each image at each step.
         limits: (low, high) of the patch's values, such as a printer's range.
-        start: (C, h, w), the first patch; None is the middle of the limits.
+        start: (C, h, w), the first patch; None is the middle of the limits. (1, h, w) makes a grey
+            patch for images of any C.
         quantize: round the patch, and the images it is pasted on, to 8 bits, with a
             straight-through gradient.
         interpolation, arithmetic: as in `warp_affine`. With OpenCV's arithmetic, cv2.warpAffine
@@ -122,6 +133,14 @@ def optimize_patch(
         pipeline: as in `optimize_perturbation`.
         surface: the surface of the patch: a `Cylinder`, or a flow (h, w, 2) as `paste_patches`
             takes it. None: flat.
+        mirrored: (N,), booleans: the boxes on which the patch is mirrored left to right, before
+            everything else. None: no box; with minibatches, corners that run counter-clockwise
+            mirror it.
+        camera: how each view moves the image together with the patch, about the image's centre: as
+            `distribution`, drawn for each image; matrices are the same for all images. Beyond the
+            image's edge everything is 0, or the patch.
+        antialias: as in `paste_patches`, for the patch and for what the camera shows; with
+            arithmetic="exact".
         steps, step_size, chunk, generator, progress, optimizer: as in `optimize_perturbation`.
         resume: as there; pass the iterable of minibatches from its start, as in the first call:
             used ones are skipped. A DataLoader draws from random numbers seeded by the generator,
@@ -147,28 +166,38 @@ def optimize_patch(
     height, width = size = checks.check_size(name, "patch_size", patch_size)
     capture = make_capture(name, photometric, pipeline, quantize)
     checks.check_name(name, "arithmetic", arithmetic, ARITHMETICS)
+    check_antialias(name, antialias)
+    if antialias is not False and arithmetic != "exact":
+        checks.fail(name, "antialias", f"False with arithmetic={arithmetic!r}", repr(antialias))
+    if camera is not None:
+        check_distribution(name, camera, "camera")
     check_state(name, resume)
     check_generator(name, generator)
     source = _source(name, objective, images, boxes, image_index, steps, resume)
     batch = _images_like(name, objective, source, resume, generator)
     patch = _first(name, start, (batch.shape[1], height, width), (low, high), batch)
+    flips = _check_mirrored(name, mirrored, source, batch.device)
     if mask is not None:
         data = arguments.images(name, batch)
         mask = arguments.per_object(name, "mask", mask, 1, (1, height, width), data)[0]
         seen = mask.detach()
         checks.check_values(name, "mask", ~((seen >= 0) & (seen <= 1)), "in [0, 1]", seen)
     bend = bend_of(name, surface, size, batch)
-    moves = PatchMotion(distribution, samples, size, photometric is not None)
+    varies = photometric is not None or camera is not None
+    moves = PatchMotion(distribution, camera, samples, size, varies)
 
     def gradient_of() -> tuple[float, Tensor]:
         images, boxes, index, extra = source.draw(generator)
         _check_fits(name, images, patch)
-        scene = PatchScene(
-            images, boxes, index, mask, size, bend, capture, interpolation, arithmetic
-        )
-        placed = scene.place(*moves.draw(name, len(boxes), generator, images.device))
+        if flips is not None and len(flips) != len(boxes):
+            wanted = f"of shape ({len(boxes)},), one for each box"
+            checks.fail(name, "mirrored", wanted, checks.shape_of(flips))
+        how = capture, interpolation, arithmetic, antialias
+        scene = PatchScene(images, boxes, index, flips, mask, size, bend, *how)
+        placed = scene.place(*moves.draw(name, len(boxes), generator, patch.device))
+        seen = moves.draw_camera(name, images, len(placed), generator)
         colours = [capture.draw(len(placed), n, generator) for n in (len(images), len(boxes))]
-        pieces = Draws(placed, *colours).split(name, chunk)
+        pieces = Draws(placed, *colours, camera=seen).split(name, chunk)
         return mean_and_gradient(
             name, objective, patch, pieces, scene.render, *extra, patch=scene.print
         )
@@ -195,9 +224,10 @@ class PatchMotion:
     """The transformations of the patch at each step, on every box."""
 
     distribution: Distribution | MatrixLike | None
+    camera: Distribution | MatrixLike | None
     samples: int
     patch_size: tuple[int, int]
-    is_coloured: bool
+    varies: bool
     """Whether views under one matrix differ."""
 
     def draw(
@@ -209,7 +239,7 @@ class PatchMotion:
         Both are about the patch's centre; N is the number of boxes.
         """
         if self.distribution is None:
-            count = self.samples if self.is_coloured else 1
+            count = self.samples if self.varies else 1
             return None, torch.eye(2, 3, device=device).expand(count, 1, 2, 3)
         count, size = self.samples * boxes, self.patch_size
         if isinstance(self.distribution, PerspectiveDistribution):
@@ -220,6 +250,21 @@ class PatchMotion:
         draws = hasattr(self.distribution, "sample")  # else matrices, the same for all boxes
         drawn = draw(name, self.distribution, count if draws else None, size, generator, device)
         return None, drawn.unflatten(0, (-1, boxes if draws else 1))
+
+    def draw_camera(
+        self, name: str, images: Images, count: int, generator: torch.Generator | None
+    ) -> Tensor | None:
+        """Matrices (count, B, rows, 3) about the centre of each image; None without a camera.
+
+        images (B, C, H, W), or a tuple of (C, H_i, W_i).
+        """
+        if self.camera is None:
+            return None
+        drawn = [
+            draw(name, self.camera, count, image.shape[-2:], generator, image.device, "camera")
+            for image in images
+        ]
+        return torch.stack(drawn, 1)
 
 
 def _source(
@@ -255,20 +300,45 @@ def _images_like(
 ) -> Tensor:
     """Images (B, C, H, W) of the type, the channels and the device that all batches have."""
     if isinstance(source, SameImages):
-        return source.check()
+        return _one(source.check())
     if resume is not None:  # the next batch may need draws, so do not look at it yet
         return resume["variable"][None]
     batch = source.peek(generator)
     check_objective(name, objective, *("extra" for _ in batch.extra), patch=True)
-    return batch.images
+    return _one(batch.images)
 
 
-def _check_fits(name: str, images: Tensor, patch: Tensor) -> None:
-    """Check that images (B, C, H, W) of a later batch fit the patch (C, h, w)."""
-    checks.check_device(name, "images", images, patch.device)
-    if images.shape[1] != len(patch) or images.dtype != patch.dtype:
+def _one(images: Images) -> Tensor:
+    """Images (B, C, H, W), or the first of a list as (1, C, H, W)."""
+    return images if isinstance(images, Tensor) else images[0][None]
+
+
+def _check_fits(name: str, images: Images, patch: Tensor) -> None:
+    """Check that images of a later batch fit the patch (C, h, w)."""
+    one = listed(images)[0]
+    checks.check_device(name, "images", one, patch.device)
+    if len(patch) not in (1, one.shape[-3]) or one.dtype != patch.dtype:
         wanted = f"of {len(patch)} channels and {patch.dtype}, as in the first batch"
-        checks.fail(name, "images", wanted, f"{checks.shape_of(images)} of {images.dtype}")
+        checks.fail(name, "images", wanted, f"{checks.shape_of(one)} of {one.dtype}")
+
+
+def _check_mirrored(
+    name: str, mirrored: Any, source: SameImages | BatchStream, device: torch.device
+) -> Tensor | None:
+    """`mirrored` as (N,), bool."""
+    if mirrored is None:
+        return None
+    wanted = "booleans of shape (N,), one for each box"
+    if isinstance(source, BatchStream):
+        checks.fail(name, "mirrored", "None with minibatches", type(mirrored).__name__)
+    flips = checks.as_exact(name, "mirrored", mirrored, device)
+    if not isinstance(flips, Tensor) or flips.dtype != torch.bool:
+        got = flips.dtype if isinstance(flips, Tensor) else f"{mirrored!r:.60}"
+        checks.fail(name, "mirrored", wanted, got, TypeError)
+    if flips.ndim != 1:
+        checks.fail(name, "mirrored", wanted, checks.shape_of(flips))
+    checks.check_device(name, "mirrored", flips, device)
+    return flips
 
 
 def _check_limits(name: str, limits: tuple[float, float]) -> tuple[float, float]:
@@ -291,9 +361,10 @@ def _first(
     """
     if start is None:
         return images.new_full(shape, sum(limits) / 2, requires_grad=True)
-    if not isinstance(start, Tensor) or start.shape != shape:
+    if not isinstance(start, Tensor) or start.shape not in (shape, (1, *shape[1:])):
         got = checks.shape_of(start) if isinstance(start, Tensor) else type(start).__name__
-        checks.fail(name, "start", f"a tensor of shape {shape}", got)
+        grey = "" if shape[0] == 1 else f", or {(1, *shape[1:])} for a grey one"
+        checks.fail(name, "start", f"a tensor of shape {shape}{grey}", got)
     given = start.detach()
     given = given.to(torch.get_default_dtype()) if not given.is_floating_point() else given
     checks.check_values(name, "start", ~((given >= 0) & (given <= 1)), "in [0, 1]", given)

@@ -11,6 +11,7 @@ from torch import Tensor
 from warpkit.attacks.draws import Capture, Draws
 from warpkit.attacks.views import views
 from warpkit.core.slips import without_looking
+from warpkit.engine.compositing.canvases import Images, listed
 from warpkit.flow.images import warp_flow
 from warpkit.geometry import affine_matrix, box_to_matrix, compose, image_center
 from warpkit.patches import paste_patches
@@ -19,11 +20,15 @@ from warpkit.types import Arithmetic, Interpolation, WarpKeywords
 
 @dataclass(frozen=True)
 class PatchScene:
-    """Images (B, C, H, W) and the boxes (N, 4) of the images `index` (N,) that get the patch."""
+    """Images, and the boxes on the images `index` (N,) that get the patch."""
 
-    images: Tensor
+    images: Images
+    """(B, C, H, W), or a tuple of (C, H_i, W_i)."""
     boxes: Tensor
+    """(N, 4), (N, 5) or (N, 4, 2)."""
     index: Tensor
+    mirrored: Tensor | None
+    """(N,), bool: the boxes that get the patch mirrored left to right."""
     mask: Tensor | None
     patch_size: tuple[int, int]
     bend: Tensor | None
@@ -31,6 +36,7 @@ class PatchScene:
     capture: Capture
     interpolation: Interpolation
     arithmetic: Arithmetic
+    antialias: bool | int
 
     def place(self, corners: Tensor | None, moves: Tensor) -> Tensor:
         """Patch pixel -> image pixel: matrices (N, 2, 3) or (N, 3, 3) for each of the samples.
@@ -39,35 +45,71 @@ class PatchScene:
         the image, about the centre of each box, given about the centre of the patch.
         """
         boxes = self.boxes.double()
-        middle = (boxes[:, :2] + boxes[:, 2:]) / 2 - 0.5
+        if boxes.ndim == 3:
+            middle = boxes.mean(1) - 0.5
+        elif boxes.shape[1] == 5:
+            middle = boxes[:, :2] - 0.5
+        else:
+            middle = (boxes[:, :2] + boxes[:, 2:]) / 2 - 0.5
         to_box = middle - middle.new_tensor(image_center(self.patch_size))
         moves = moves.double().expand(-1, len(boxes), -1, -1)
         there, back = (affine_matrix(translation=by) for by in (to_box, -to_box))
-        placed = (box_to_matrix(boxes, self.patch_size), back, moves, there)
-        return compose(*placed) if corners is None else compose(corners.double(), *placed)
+        placed = [box_to_matrix(boxes, self.patch_size), back, moves, there]
+        if corners is not None:
+            placed.insert(0, corners.double())
+        if self.mirrored is not None:
+            flip = torch.eye(2, 3).to(boxes).expand(len(boxes), 2, 3).clone()
+            flip[self.mirrored, 0, 0], flip[self.mirrored, 0, 2] = -1.0, self.patch_size[1] - 1.0
+            placed.insert(0, flip)
+        return compose(*placed)
 
-    def render(self, patch: Tensor, draws: Draws) -> Tensor:
-        """The objective's input, (B * n, C, H, W), for a patch (C, h, w)."""
+    def render(self, patch: Tensor, draws: Draws) -> Any:
+        """The objective's input for a patch (C, h, w): (B * n, C, H, W), or a list of B * n."""
         n = len(draws)
-        patches = self.print(patch)[None]
+        patches = self.print(patch)[None].expand(-1, listed(self.images)[0].shape[-3], -1, -1)
         if draws.patch_colours is not None:  # each box in each view has its own colours
             patches = patches.expand(len(self.boxes) * n, -1, -1, -1)
             patches = self.capture.colour(patches, draws.patch_colours)
-        scenes = self.images.repeat_interleave(n, dim=0)
         # object by object, so that later ones cover earlier ones in each view
         index = (self.index[:, None] * n + torch.arange(n, device=self.index.device)).flatten()
-        objects = draws.matrices.movedim(0, 1).flatten(0, 1)
+        matrices = draws.matrices
+        if draws.camera is not None:
+            matrices = compose(matrices, draws.camera.to(matrices)[:, self.index])
         paste: Any = paste_patches if self.arithmetic == "exact" else self._paste_on_frames
         pasted = without_looking(paste)(
-            scenes,
+            self._scenes(n, draws.camera),
             patches if len(patches) > 1 else patches[0],
-            objects,
+            matrices.movedim(0, 1).flatten(0, 1),
             index,
             mask=self.mask,
             interpolation=self.interpolation,
             flow=self.bend,
+            antialias=self.antialias,
         )
-        return self.capture.show(self.capture.rounded(pasted), draws.colours)
+        if isinstance(pasted, Tensor):
+            return self.capture.show(self.capture.rounded(pasted), draws.colours)
+        views = [torch.stack(pasted[i : i + n]) for i in range(0, len(pasted), n)]
+        return self.capture.show_each(list(map(self.capture.rounded, views)), draws.colours)
+
+    def _scenes(self, n: int, camera: Tensor | None) -> Images:
+        """Each image n times, image by image, as the camera (n, B, rows, 3) sees it."""
+        if camera is not None:
+            options: WarpKeywords = {
+                "interpolation": self.interpolation,
+                "arithmetic": self.arithmetic,
+                "antialias": self.antialias,
+            }
+            quantize = self.capture.quantize
+            seen = [
+                views(image[None], camera[:, i], quantize, options)
+                for i, image in enumerate(self.images)
+            ]
+            if isinstance(self.images, Tensor):
+                return torch.cat(seen)
+            return tuple(view for part in seen for view in part)
+        if isinstance(self.images, Tensor):
+            return self.images.repeat_interleave(n, dim=0)
+        return tuple(image for image in self.images for _ in range(n))
 
     def print(self, patch: Tensor) -> Tensor:
         """The patch (C, h, w) as it is printed: on 8-bit levels, if requested."""
@@ -75,7 +117,7 @@ class PatchScene:
 
     def _paste_on_frames(
         self,
-        images: Tensor,
+        images: Images,
         patches: Tensor,
         matrices: Tensor,
         index: Tensor,
@@ -83,27 +125,31 @@ class PatchScene:
         mask: Tensor | None,
         interpolation: Interpolation,
         flow: Tensor | None,
-    ) -> Tensor:
+        antialias: bool | int,
+    ) -> Images | list[Tensor]:
         """`paste_patches`, but each patch is first warped onto a frame as large as the image.
 
-        images (B, C, H, W); patches (N, C, h, w) or (C, h, w); matrices (N, 2, 3), patch pixel ->
-        image pixel; index (N,); mask (1, h, w); flow (h, w, 2), applied in a separate sampling.
+        images (B, C, H, W) or a tuple of (C, H_i, W_i); patches (N, C, h, w) or (C, h, w);
+        matrices (N, 2, 3), patch pixel -> image pixel; index (N,); mask (1, h, w); flow (h, w, 2),
+        applied in a separate sampling.
         """
         patches = patches.expand(len(matrices), -1, -1, -1)
         alpha = patches.new_ones(1, *patches.shape[2:]) if mask is None else mask
         options: WarpKeywords = {
-            "size": tuple(images.shape[-2:]),
             "interpolation": interpolation,
             "arithmetic": self.arithmetic,
+            "antialias": antialias,
         }
-        scenes = list(images.unbind(0))
+        scenes = list(images)
         for patch, matrix, i in zip(patches, matrices, index.tolist(), strict=True):
             layer = torch.cat((patch * alpha, alpha))[None]
             layer = layer if flow is None else warp_flow(layer, flow)
-            warped = views(layer, matrix[None], self.capture.quantize, options)[0]
+            size = scenes[i].shape[-2], scenes[i].shape[-1]
+            given: WarpKeywords = {**options, "size": size}
+            warped = views(layer, matrix[None], self.capture.quantize, given)[0]
             colour, cover = warped.split((len(patch), 1))
             scenes[i] = colour + (1 - cover) * scenes[i]
-        return torch.stack(scenes)
+        return torch.stack(scenes) if isinstance(images, Tensor) else scenes
 
 
 def printed(patch: Tensor, limits: tuple[float, float], quantize: bool) -> Tensor:

@@ -12,8 +12,8 @@ public functions, `optimal` the matrix that shows a whole image; `arguments` val
 `warpkit.remap` samples.
 
 The whole sphere is an equirectangular image (..., C, H, W), see `warpkit.engine.sampling.sphere`.
-`spheres` renders a camera at its centre, `views` has the camera's directions, and `cubes` the six
-faces.
+`spheres` renders a camera at its centre, `views` has the camera's directions, `rotations` makes its
+rotation, and `cubes` has the six faces.
 """
 
 from warpkit.camera.cubes import from_cube as from_cube
@@ -25,6 +25,7 @@ from warpkit.camera.maps import undistort_map as undistort_map
 from warpkit.camera.optimal import optimal_camera_matrix as optimal_camera_matrix
 from warpkit.camera.points import distort_points as distort_points
 from warpkit.camera.points import undistort_points as undistort_points
+from warpkit.camera.rotations import rotation as rotation
 from warpkit.camera.spheres import from_sphere as from_sphere
 from warpkit.camera.spheres import to_sphere as to_sphere
 from warpkit.core.public import listing
@@ -36,6 +37,7 @@ __all__ = [
     "from_cube",
     "from_sphere",
     "optimal_camera_matrix",
+    "rotation",
     "to_cube",
     "to_sphere",
     "undistort",

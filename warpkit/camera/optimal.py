@@ -76,6 +76,8 @@ def optimal_camera_matrix(
     device, dtype = checks.result_kind(camera_matrix, distortion, alpha)
     lens = as_lens(name, camera_matrix, distortion, model, device)
     alpha = floats(name, "alpha", alpha, device).double()
+    outside = ~((alpha.detach() >= 0) & (alpha.detach() <= 1))
+    checks.check_values(name, "alpha", outside, "within [0, 1]", alpha.detach())
     checks.broadcast_batch(name, camera_matrix=lens.fx.shape, alpha=alpha.shape)
     size = checks.check_size(name, "size", size)
     look_at_camera(name, "camera_matrix", lens.tensors()[:4], size)

@@ -13,35 +13,42 @@ from warpkit.core.sharding import batched
 from warpkit.engine.definitions import finite, lens_models
 from warpkit.engine.definitions.lens_models import Lens
 from warpkit.engine.operators import lens_inverse
+from warpkit.engine.operators.inverse import inverse_map
 from warpkit.engine.sampling.maps import matrix_of, rows_at
 from warpkit.geometry.arguments import as_matrix, as_points
 from warpkit.types import LensModel, MatrixLike, NumbersLike, PointsLike
 
 
-@batched(points=2, camera_matrix=2, distortion=1)
+@batched(points=2, camera_matrix=2, distortion=1, rotation=2, new_camera_matrix=2)
 def distort_points(
     points: PointsLike,
     camera_matrix: MatrixLike,
     distortion: NumbersLike,
     *,
+    rotation: MatrixLike | None = None,
+    new_camera_matrix: MatrixLike | None = None,
     model: LensModel = "brown",
 ) -> Tensor:
     """Distort ideal pixels: cv2.projectPoints of points on the plane z = 1, in pixels.
 
     points (..., N, 2) or (2,), (x, y) in pixels of the camera without distortion; camera_matrix
     (..., 3, 3), pixels; distortion (..., n) of `model`, "brown" or "fisheye": see `warpkit.camera`.
-    All broadcast. Returns (..., N, 2), pixels. Beyond the model's fold it is the formula's value.
-    Gradients: all orders, to all three.
+    With rotation and new_camera_matrix, (..., 3, 3) each, the points are those that
+    `undistort_points` returns for them: of an image undistorted or rectified by the same. All
+    broadcast. Returns (..., N, 2), pixels. Beyond the model's fold it is the formula's value, and
+    NaN for points behind the camera. Gradients: all orders, to all.
 
     >>> distort_points([[120.0, 50.0]], [[100, 0, 20], [0, 100, 50], [0, 0, 1]], [-0.1, 0, 0, 0])
     tensor([[110.,  50.]])
     """
     name = "distort_points"
-    device, dtype = checks.result_kind(points, camera_matrix, distortion)
+    others = given(rotation, new_camera_matrix)
+    device, dtype = checks.result_kind(points, camera_matrix, distortion, *others)
     points, single = as_points(name, points, device)
     lens = as_lens(name, camera_matrix, distortion, model, points.device)
-    checks.broadcast_batch(name, points=points.shape[:-2], camera_matrix=lens.fx.shape)
-    moved = distorted(lens.beside(1), points.double()).to(dtype)
+    view = new_view(name, rotation, new_camera_matrix, lens, points.device)
+    _check_batches(name, points, lens, view)
+    moved = distorted(lens.beside(1), points.double(), view).to(dtype)
     return moved[..., 0, :] if single else moved
 
 
@@ -78,20 +85,28 @@ def undistort_points(
     points, single = as_points(name, points, device)
     lens = as_lens(name, camera_matrix, distortion, model, points.device)
     view = new_view(name, rotation, new_camera_matrix, lens, points.device)
-    batches = {"points": points.shape[:-2], "camera_matrix": lens.fx.shape}
-    if view is not None:
-        batches["rotation, new_camera_matrix"] = view.shape[:-2]
-    checks.broadcast_batch(name, **batches)
+    _check_batches(name, points, lens, view)
     moved, converged = undistorted(lens.beside(1), points.double(), view)
     moved = moved.to(dtype)
     return (moved[..., 0, :], converged[..., 0]) if single else (moved, converged)
 
 
-def distorted(lens: Lens, points: Tensor) -> Tensor:
-    """Distort float64 ideal pixels (..., 2); NaN for invalid points."""
+def _check_batches(name: str, points: Tensor, lens: Lens, view: Tensor | None) -> None:
+    """Check that points (..., N, 2), the lens and the view (..., 3, 3) broadcast."""
+    batches = {"points": points.shape[:-2], "camera_matrix": lens.fx.shape}
+    if view is not None:
+        batches["rotation, new_camera_matrix"] = view.shape[:-2]
+    checks.broadcast_batch(name, **batches)
+
+
+def distorted(lens: Lens, points: Tensor, view: Tensor | None = None) -> Tensor:
+    """Distort float64 ideal pixels (..., N, 2) of `view` (see `new_view`); NaN for invalid ones."""
     lens, valid = finite.finite_lens(lens)
-    points, near = finite.finite_points(lens, points)
-    x, y = lens_models.from_pixels(lens, *points.unbind(-1))
+    if view is None:
+        points, near = finite.finite_points(lens, points)
+        x, y = lens_models.from_pixels(lens, *points.unbind(-1))
+    else:
+        x, y, near = _seen_by(view, points)
     u, v = lens_models.to_pixels(lens, *lens_models.distort(lens, x, y))
     shown = torch.stack((u, v), dim=-1)
     good = near & valid
@@ -112,6 +127,22 @@ def undistorted(lens: Lens, points: Tensor, view: Tensor | None) -> tuple[Tensor
     w = torch.where(found, w, 1.0)
     moved = torch.stack((a / w, b / w), dim=-1)
     return torch.where(found[..., None], moved, torch.nan), found
+
+
+def _seen_by(view: Tensor, points: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Ideal directions x and y of pixels (..., N, 2) of a view (..., 3, 3); which exist, (..., N).
+
+    Those behind the camera do not, nor any of a singular view.
+    """
+    to_ray, straight = finite.finite_matrix(inverse_map(view))
+    known = points.detach().isfinite().all(-1)
+    points = torch.where(known[..., None], points, 0.0)
+    a, b, w = rows_at(to_ray[..., None, :, :], *points.unbind(-1))
+    front = w.detach() > 0
+    x, y = (torch.where(front, part, 0.0) / torch.where(front, w, 1.0) for part in (a, b))
+    near = finite.within(x.detach(), y.detach())
+    x, y = (torch.where(near, part, 0.0) for part in (x, y))
+    return x, y, near & front & known & straight[..., None]
 
 
 def directions(lens: Lens, points: Tensor) -> tuple[Tensor, Tensor, Tensor]:

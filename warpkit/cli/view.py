@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated
@@ -121,7 +120,10 @@ class Options:
     def apply(self, picture: Picture) -> Picture:
         """The view that a picture gives."""
         height, width = self.size or SIZE
-        turn = rotation(*(self.angles.get(name, 0.0) for name in ("yaw", "pitch", "roll")))
+        degrees = torch.tensor(
+            [self.angles.get(name, 0.0) for name in ("yaw", "pitch", "roll")], dtype=torch.float64
+        )
+        turn = camera.rotation(yaw=degrees[0], pitch=degrees[1], roll=degrees[2])
 
         def look(image: Tensor, border_value: object = None) -> Tensor:
             return camera.from_sphere(
@@ -139,20 +141,3 @@ class Options:
         if picture.mode in ("LA", "RGBA") and mixes and picture.pixels[-1].min() < 255:
             mix_visible(look, picture.pixels, torch.full((len(pixels),), 255.0), pixels)
         return replace(picture, pixels=pixels)
-
-
-def rotation(yaw: float, pitch: float, roll: float) -> Tensor:
-    """The rotation (3, 3), float64, of a view turned right, up and clockwise by these degrees.
-
-    Its rows are the view's directions right, down and forward.
-    """
-    (cy, sy), (cp, sp), (cr, sr) = (
-        (math.cos(a), math.sin(a)) for a in map(math.radians, (yaw, pitch, roll))
-    )
-    right, down, forward = (cy, 0.0, -sy), (sp * sy, cp, sp * cy), (cp * sy, -sp, cp * cy)
-    leaning = [
-        [cr * a + sr * b for a, b in zip(right, down, strict=True)],
-        [cr * b - sr * a for a, b in zip(right, down, strict=True)],
-        list(forward),
-    ]
-    return torch.tensor(leaning, dtype=torch.float64)

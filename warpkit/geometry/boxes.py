@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from warpkit.core import checks
-from warpkit.core.sharding import Layout, Shapes, batch_layout, shardable
+from warpkit.core.sharding import Layout, Shapes, batch_layout, batched, shardable
 from warpkit.core.tracing import is_readable
 from warpkit.engine.sampling.frames import (
     QUAD,
@@ -21,9 +21,9 @@ from warpkit.engine.sampling.frames import (
     kind_of_boxes,
     patch_matrix,
 )
-from warpkit.engine.sampling.maps import matrix_of
-from warpkit.geometry.arguments import as_result, floats
-from warpkit.types import BoxesLike, NumbersLike, PointsLike
+from warpkit.engine.sampling.maps import matrix_of, rows_at, to_3x3
+from warpkit.geometry.arguments import as_matrix, as_result, floats
+from warpkit.types import BoxesLike, MatrixLike, NumbersLike, PointsLike
 
 KINDS = {
     UPRIGHT: "finite (x1, y1, x2, y2) with x1 < x2 and y1 < y2",
@@ -69,7 +69,7 @@ def box_to_matrix(
     """
     name = "box_to_matrix"
     height, width = checks.check_size(name, "size", size)
-    boxes = read_boxes(name, boxes)
+    boxes = read_boxes(boxes)
     device, dtype = checks.result_kind(boxes, angle, scale, translation)
     boxes = floats(name, "boxes", boxes, device)
     kind = kind_of_boxes(boxes.shape)
@@ -121,6 +121,40 @@ def box_to_matrix(
     return as_result(matrix, dtype)
 
 
+@batched(boxes=2, matrix=2)
+def transform_boxes(boxes: BoxesLike, matrix: MatrixLike) -> Tensor:
+    """Map boxes by a matrix: the upright boxes around their mapped corners.
+
+    boxes (..., N, 4) or (4,), (x1, y1, x2, y2) in edge coordinates, any numbers, or torchvision's
+    upright BoundingBoxes; matrix (..., 2, 3) or (..., 3, 3), source -> destination in pixels; the
+    batches broadcast. Returns (..., N, 4), edge coordinates; NaN where a box crosses or touches the
+    horizon. Gradients: all orders, to both, through the corners that lie on the sides.
+
+    >>> transform_boxes([[2.0, 1.0, 6.0, 3.0]], [[2, 0, 0.5], [0, 2, 0.5]])  # twice as large
+    tensor([[ 4.,  2., 12.,  6.]])
+    """
+    name = "transform_boxes"
+    boxes = read_boxes(boxes)
+    device, dtype = checks.result_kind(boxes, matrix)
+    matrix = as_matrix(name, matrix, "matrix", device)
+    boxes = floats(name, "boxes", boxes, matrix.device)
+    checks.check_device(name, "boxes", boxes, matrix.device, "`matrix`")
+    checks.check_last(name, "boxes", boxes, 4)
+    single = boxes.ndim == 1
+    boxes = boxes[None] if single else boxes
+    checks.broadcast_batch(name, boxes=boxes.shape[:-2], matrix=matrix.shape[:-2])
+    left, top, right, bottom = (boxes.double() - 0.5).unbind(-1)
+    x = torch.stack((left, right, right, left), dim=-1)
+    y = torch.stack((top, top, bottom, bottom), dim=-1)
+    u, v, w = rows_at(to_3x3(matrix.double())[..., None, None, :, :], x, y)
+    ahead = w.detach() > 0
+    good = (ahead.all(-1) | (w.detach() < 0).all(-1))[..., None]
+    u, v = (torch.where(good, part, 0.0) / torch.where(good, w, 1.0) for part in (u, v))
+    sides = u.amin(-1), v.amin(-1), u.amax(-1), v.amax(-1)
+    moved = torch.where(good, torch.stack(sides, dim=-1) + 0.5, torch.nan).to(dtype)
+    return moved[..., 0, :] if single else moved
+
+
 def check_boxes(function: str, boxes: Tensor) -> Tensor:
     """Which boxes (..., 4), (..., 5) or (..., 4, 2) are invalid, (...).
 
@@ -153,7 +187,7 @@ def check_boxes(function: str, boxes: Tensor) -> Tensor:
     return bad
 
 
-def read_boxes(function: str, value: Any) -> Any:
+def read_boxes(value: Any) -> Any:
     """Converts torchvision's boxes of any format to numbers; returns anything else unchanged.
 
     (N, 4), two corners; for rotated formats (N, 5), the centre first, or (N, 4, 2).
@@ -172,19 +206,8 @@ def read_boxes(function: str, value: Any) -> Any:
         y = y + (height * cos - width * sin) / 2
         dtype = tensor.dtype if tensor.is_floating_point() else torch.get_default_dtype()
         return torch.stack((x, y, width, height, angle), dim=-1).to(dtype)
-    return as_corners(function, value)
-
-
-def as_corners(function: str, value: Any) -> Any:
-    """Converts torchvision's boxes of any format to corners; returns anything else unchanged."""
-    if type(value).__name__ != "BoundingBoxes":  # by name, since torchvision may be absent
-        return value
-    if value.format.name not in ("XYXY", "XYWH", "CXCYWH"):
-        wanted = "of the format XYXY, XYWH or CXCYWH: boxes here cannot be rotated"
-        checks.fail(function, "boxes", wanted, value.format.name)
     from torchvision.transforms.v2.functional import convert_bounding_box_format
 
-    tensor = value.as_subclass(Tensor)
     return convert_bounding_box_format(
         tensor, old_format=value.format, new_format=type(value.format).XYXY
     )

@@ -110,6 +110,25 @@ def image_center(size: Sequence[int]) -> tuple[float, float]:
     return (width - 1) / 2, (height - 1) / 2
 
 
+def resize_matrix(size: Sequence[int], new_size: Sequence[int]) -> Tensor:
+    """The matrix that maps pixels to those of the resized picture.
+
+    size (H, W), new_size (h, w): x' = (x + 1/2) w / W - 1/2, and so for y. Pixel centres are at
+    whole numbers, and the pictures' edges meet. Returns (2, 3), of torch's default type:
+    ``compose(camera_matrix, resize_matrix(...))`` is the camera's matrix for the resized picture,
+    and a warp by it samples where `resize` does.
+
+    >>> resize_matrix((480, 640), (240, 320))
+    tensor([[ 0.5000,  0.0000, -0.2500],
+            [ 0.0000,  0.5000, -0.2500]])
+    """
+    height, width = checks.check_size("resize_matrix", "size", size)
+    h, w = checks.check_size("resize_matrix", "new_size", new_size)
+    across, down = w / width, h / height
+    rows = ((across, 0.0, (across - 1) / 2), (0.0, down, (down - 1) / 2))
+    return torch.tensor(rows)
+
+
 @batched(matrix=2)
 def invert(matrix: MatrixLike) -> Tensor:
     """The inverse map, destination -> source: cv2.invertAffineTransform, batched.
@@ -142,6 +161,9 @@ def compose(*matrices: MatrixLike) -> Tensor:
     """
     if not matrices:
         checks.fail("compose", "matrices", "at least one matrix", "none")
+    if isinstance(matrices[0], checks.LISTS) and _holds_matrices(matrices[0]):
+        wanted = "separate arguments: compose(a, b), or compose(*matrices) of a list"
+        checks.fail("compose", "matrices", wanted, f"a list of {len(matrices[0])}")
     device, dtype = checks.result_kind(*matrices)
     tensors = [as_matrix("compose", m, f"matrices[{i}]", device) for i, m in enumerate(matrices)]
     batches = {f"matrices[{i}]": t.shape[:-2] for i, t in enumerate(tensors)}
@@ -151,6 +173,16 @@ def compose(*matrices: MatrixLike) -> Tensor:
         result = to_3x3(tensor.double()) @ result
     rows = 2 if all(tensor.shape[-2] == 2 for tensor in tensors) else 3
     return result[..., :rows, :].to(dtype)
+
+
+def _holds_matrices(values: Sequence[Any]) -> bool:
+    """Whether a list holds matrices, and not a matrix's rows."""
+    first = values[0] if values else None
+    if isinstance(first, checks.LISTS):
+        return bool(first) and (
+            isinstance(first[0], checks.LISTS) or getattr(first[0], "ndim", 0) > 0
+        )
+    return getattr(first, "ndim", 0) > 1
 
 
 @batched(matrix=2, points=2)

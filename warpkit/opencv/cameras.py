@@ -11,10 +11,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from warpkit.camera import rotations
 from warpkit.core import checks
 from warpkit.engine.arithmetic.opencv_lenses import Criteria, fixed_map
 from warpkit.engine.definitions.lens_models import COUNTS, Lens
-from warpkit.engine.sampling.maps import matrix_of
 from warpkit.geometry.arguments import floats
 from warpkit.opencv.layout import as_given
 from warpkit.opencv.outputs import written
@@ -80,19 +80,11 @@ def as_turn(name: str, value: Any, device: torch.device, vectors: bool = False) 
         return torch.eye(3, dtype=torch.float64, device=device)
     turn = as_array(name, "R", value, device)
     if vectors and turn.numel() == 3:
-        return rodrigues(turn.flatten())
+        return rotations.of_vector(turn.flatten())
     if tuple(turn.shape) != (3, 3):
         wanted = "of shape (3, 3)" + ", or three numbers" * vectors
         checks.fail(name, "R", wanted, checks.shape_of(turn))
     return turn
-
-
-def rodrigues(vector: Tensor) -> Tensor:
-    """The matrix (3, 3) of a rotation vector (3,), whose length is the angle in radians."""
-    x, y, z = vector.unbind()
-    zero = torch.zeros_like(x)
-    rows = (zero, -z, y), (z, zero, -x), (-y, x, zero)
-    return torch.linalg.matrix_exp(matrix_of(rows))
 
 
 def as_points(

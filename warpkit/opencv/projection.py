@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from warpkit.camera import rotations
 from warpkit.core import checks, exports
 from warpkit.engine.arithmetic import opencv_projection
 from warpkit.engine.definitions import finite, lens_models
@@ -91,7 +92,7 @@ def _turn(vector: Tensor) -> tuple[Tensor, Tensor]:
     flat = vector.flatten()
     rotation, slopes = opencv_projection.turn_of(flat.detach().tolist())
     value = flat.new_tensor(rotation).reshape(3, 3)
-    value = with_gradient_of(value, cameras.rodrigues(flat)) if is_followed(flat) else value
+    value = with_gradient_of(value, rotations.of_vector(flat)) if is_followed(flat) else value
     return value, flat.new_tensor(slopes)
 
 
@@ -127,7 +128,7 @@ def _nearest(matrix: Tensor, rotation: Tensor) -> Tensor:
         sides = torch.stack((skew[2, 1], skew[0, 2], skew[1, 0]))
         both = (inner + inner.mT) / 2
         step = torch.linalg.solve(both.diagonal().sum() * unit - both, sides)
-        rotation = rotation @ cameras.rodrigues(step)
+        rotation = rotation @ rotations.of_vector(step)
     return rotation
 
 

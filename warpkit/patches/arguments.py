@@ -20,7 +20,7 @@ from warpkit.engine.sampling.labels import as_bits, as_words, from_words, satura
 from warpkit.engine.sampling.layout import restore_memory_format
 from warpkit.engine.sampling.reference import compute_dtype, convert
 from warpkit.engine.sampling.rules import SamplingRule
-from warpkit.geometry.boxes import as_corners, check_boxes, read_boxes
+from warpkit.geometry.boxes import check_boxes, read_boxes
 
 
 @dataclass(frozen=True)
@@ -177,7 +177,7 @@ def boxes(
 
     Also which of them are valid, (N,), or None if the values could be checked: then all are.
     """
-    value = _empty(read_boxes(function, value), 4)
+    value = _empty(read_boxes(value), 4)
     value = checks.as_float(function, "boxes", value, data.given.device)
     kind = kind_of_boxes(value.shape)
     if kind is None or value.ndim != (3 if kind == QUAD else 2):
@@ -190,16 +190,6 @@ def boxes(
     if is_readable(value) and is_readable(index):
         return value, index, None
     return value, index, ~bad & (index >= 0) & (index < data.count)
-
-
-def upright_boxes(function: str, value: Any, index: Any, data: Given) -> tuple[Tensor, Tensor]:
-    """Boxes (N, 4), x1 < x2 and y1 < y2, and the index (N,) of each one's image."""
-    value = _empty(as_corners(function, value), 4)
-    value = checks.as_float(function, "boxes", value, data.given.device)
-    if value.ndim != 2 or value.shape[1] != 4:
-        checks.fail(function, "boxes", "of shape (N, 4)", checks.shape_of(value))
-    value, index, _ = boxes(function, value, index, data)
-    return value, index
 
 
 def image_index(function: str, value: Any, count: int, data: Given) -> Tensor:

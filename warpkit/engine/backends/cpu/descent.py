@@ -82,9 +82,14 @@ def descend(
     count, channels, height, width = fixed.shape
     kept = [tensor.contiguous() for tensor in (tables.generators, tables.quadratic, tables.linear)]
     matrices, numbers = to_source.contiguous(), np.array(limits)
-    call = _warp_call(moving, matrices, tables.is_projective, (height, width))
-    warp = call.numbers.copy()  # has addresses of the call's arrays
-    warp[calls.FIRST], warp[calls.END] = 0, call.units
+    # the calls keep the arrays whose addresses are in the blocks
+    warps = [
+        _warp_call(image, matrices, tables.is_projective, (height, width))
+        for image in (moving, moving[:, :channels])
+    ]
+    warp, warp_values = (call.numbers.copy() for call in warps)
+    for block, call in zip((warp, warp_values), warps, strict=True):
+        block[calls.FIRST], block[calls.END] = 0, call.units
     first, second = (
         _sums(task, fixed, channels + 1, powers)
         for task, powers in (("first_sums", 1), ("second_sums", tables.degree + 1))
@@ -102,6 +107,7 @@ def descend(
         "by_values": by_values,
         "doubles": fixed.dtype == torch.float64,
         "warp": warp.ctypes.data,
+        "warp_values": warp_values.ctypes.data,
         "first_sums": first.ctypes.data,
         "second_sums": second.ctypes.data,
         "limits": numbers.ctypes.data,
@@ -126,7 +132,7 @@ def _warp_call(
 ) -> WarpCall:
     """The call of one pair's warp.
 
-    moving (N, C + 1, H, W); to_source (N, 3, 3).
+    moving (N, C + 1, H, W), or its values alone; to_source (N, 3, 3).
     """
     fill = torch.zeros((), dtype=moving.dtype, device="cpu")
     matrix = to_source[:1] if projective else to_source[:1, :2]

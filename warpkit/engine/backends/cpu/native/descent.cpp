@@ -19,7 +19,8 @@ double clamp_to(double value, double low, double high) {  // keeps NaN
 }
 
 struct Limits : DescentLimits {
-    double half;  // pixels per unit of x and y
+    double half;   // pixels per unit of x and y
+    double sharp;  // half the step of the differences that give exact slopes; 0: no such slopes
 };
 
 struct Matrix3 {
@@ -96,6 +97,7 @@ template <class T> struct Pair {
     const int64_t maps = SHARED + CHANNEL * channels;
     int64_t pair = 0;
     T *seen, *weight, *gain, *bias;  // as the moving image is shown; both weights; for the kernels
+    T *lines, *ahead;  // the exact slopes along x and y; a shifted image
     double *strips, *sums, *moments, *kept;  // over all strips; (C, 6); (maps, powers); see `fit`
 
     static int64_t numbers(const DescentCall &p) {
@@ -108,25 +110,43 @@ template <class T> struct Pair {
     }
 
     static int64_t pixels(const DescentCall &p) {
-        return (p.channels + 2) * p.height * p.width + 2 * p.channels;
+        const int64_t area = p.height * p.width, sharp = at<const Limits>(p.limits)->sharp > 0;
+        return (p.channels * (1 + 3 * sharp) + 2) * area + 2 * p.channels;
     }
 
     Pair(const DescentCall &call, T *images, double *rows) : p(call) {
         seen = images, weight = seen + (channels + 1) * area;
         gain = weight + area, bias = gain + channels;
+        lines = bias + channels, ahead = lines + 2 * channels * area;
         sums = rows, moments = sums + channels * SUMS;
         kept = moments + maps * powers, strips = kept + 2 * channels;
     }
 
-    void warp(const Matrix3 &to_source) {
+    void warp(const Matrix3 &to_source, int64_t block, T *out) const {
         static const int64_t FIRST = 0;
         static const T NOTHING = 0;
-        WarpCall call = *at<const WarpCall>(p.warp);
+        WarpCall call = *at<const WarpCall>(block);
         const int64_t size = (channels + 1) * p.moving_height * p.moving_width;
         call.image = int64_t(at<const T>(p.moving) + pair * size);
-        call.mapping = int64_t(to_source.m), call.out = int64_t(seen);
+        call.mapping = int64_t(to_source.m), call.out = int64_t(out);
         call.fill = int64_t(&NOTHING), call.image_of = call.mapping_of = int64_t(&FIRST);
         choose_warp(call)(call, 0, call.end_unit);
+    }
+
+    // The slopes of the warped image along both axes: `_exact_slopes` of equations.py.
+    void find_lines(const Matrix3 &to_source) {
+        for (int axis = 0; axis < 2; axis++) {
+            T *line = lines + axis * channels * area;
+            for (int side = 0; side < 2; side++) {
+                Matrix3 shifted = to_source;
+                const double step = side ? -limits.sharp : limits.sharp;
+                for (int row = 0; row < 9; row += 3)
+                    shifted.m[row + 2] += step * to_source.m[row + axis];
+                warp(shifted, p.warp_values, side ? line : ahead);
+            }
+            const T whole = T(2 * limits.sharp);
+            for (int64_t q = 0; q < channels * area; q++) line[q] = (ahead[q] - line[q]) / whole;
+        }
     }
 
     void add_strips(double *to, int64_t count, int64_t size) const {
@@ -194,11 +214,15 @@ template <class T> struct Pair {
 
     void equations(const Matrix3 &to_source, Equations &e) {
         const int64_t n = p.parameters;
-        warp(to_source);
+        warp(to_source, p.warp, seen);
         add_up();
         fit();
         MomentsCall second = second_block;
         fill(second);
+        if (limits.sharp > 0) {
+            find_lines(to_source);
+            second.line_x = int64_t(lines), second.line_y = int64_t(lines + channels * area);
+        }
         choose_second_sums(second)(second, 0, second.strips);
         add_strips(moments, second.strips, maps * powers);
         memset(e.hessian, 0, sizeof e.hessian);

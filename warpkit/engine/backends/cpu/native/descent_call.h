@@ -9,8 +9,8 @@
     /* their slopes and weights; initial matrices (float64); the result of each pair */       \
     FIELD(moving) FIELD(fixed) FIELD(fixed_x) FIELD(fixed_y) FIELD(weight)                    \
     FIELD(to_source) FIELD(out)                                                               \
-    /* blocks for one pair: of the warp, and of both sums */                                  \
-    FIELD(warp) FIELD(first_sums) FIELD(second_sums)                                          \
+    /* blocks for one pair: of the warp, of that without the weights, and of both sums */     \
+    FIELD(warp) FIELD(warp_values) FIELD(first_sums) FIELD(second_sums)                       \
     /* the model's tables, float64, and `DescentLimits` */                                    \
     FIELD(generators) FIELD(quadratic) FIELD(linear) FIELD(limits)                            \
     FIELD(channels) FIELD(moving_height) FIELD(moving_width) FIELD(height) FIELD(width)       \

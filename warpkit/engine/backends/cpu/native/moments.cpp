@@ -131,7 +131,12 @@ template <class T> struct Second {
             const V wx = (some(seen + 1, left) - some(seen - 1, left)) * part;
             const V wy = (some(seen + p.width, left) - some(seen - p.width, left)) * part;
             const V r = f - b - a * w;
-            const V gx = (fx + a * wx) * unit, gy = (fy + a * wy) * unit;
+            V gx = fx + a * wx, gy = fy + a * wy;
+            if (p.line_x) {
+                gx = T(2) * a * take(at<const T>(p.line_x) + place, left, p.width);
+                gy = T(2) * a * take(at<const T>(p.line_y) + place, left, p.width);
+            }
+            gx *= unit, gy *= unit;
             const V mx = m * gx, my = m * gy;
             s[0] += mx * gx, s[1] += mx * gy, s[2] += my * gy;
             s[3] += mx * r, s[4] += my * r;

@@ -5,8 +5,10 @@
 
 // clang-format off
 #define WARPKIT_MOMENTS_FIELDS(FIELD)                                                              \
-    /* arrays: the fixed image and its slopes, the warped moving image, the weights */             \
+    /* arrays: the fixed image and its slopes, the warped moving image, the weights; or 0, or */   \
+    /* the slopes of the warped image from which alone steps are made, (channels, h, w) */         \
     FIELD(fixed) FIELD(fixed_x) FIELD(fixed_y) FIELD(seen) FIELD(weight)                           \
+    FIELD(line_x) FIELD(line_y)                                                                    \
     /* gain and bias of each channel of each item; one float64: pixels per unit of x and y; the */ \
     /* result, float64 */                                                                          \
     FIELD(gain) FIELD(bias) FIELD(half) FIELD(out)                                                 \
