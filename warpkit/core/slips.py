@@ -261,6 +261,19 @@ def look_at_boxes(
         warn(text + "sides times (W, H, W, H) are")
 
 
+def look_at_rois(function: str, boxes: Tensor, index: Tensor) -> None:
+    """Warn about boxes (N, 5) that are torchvision's RoIs: the image's index (N,), then corners."""
+    if boxes.numel() == 0 or not (_is_readable(boxes) and _is_readable(index)):
+        return
+    first, x1, y1, x2, y2 = boxes.detach().unbind(-1)
+    if bool((first == index).all()) and bool(((x2 > x1) & (y2 > y1)).all()):
+        text = f"{function}: the first column of `boxes` (N, 5) is `image_index`, as in "
+        text += (
+            "torchvision's (index, x1, y1, x2, y2): boxes (N, 5) are (cx, cy, w, h, angle) here; "
+        )
+        warn(text + "boxes[:, 1:] are (x1, y1, x2, y2)")
+
+
 def look_at_pairs(function: str, source: Tensor, target: Tensor, size: Sequence[int]) -> None:
     """Warn about pairs of points (..., N, 2) relative to `size`, or in [-1, 1], not in pixels."""
     if min(source.numel(), target.numel()) == 0 or min(size) < LEAST_IMAGE:

@@ -1,7 +1,7 @@
 """Crops, pastes and transforms the objects of images, all at once and with gradients.
 
 `crop`, `paste` and `transform` have one function each; `arguments` validates their arguments,
-and `means` averages patches that are made smaller.
+`windows` finds what crops read, and `means` averages patches that are made smaller.
 `engine.compositing`, and the backends that have kernels for it, paint the objects.
 """
 

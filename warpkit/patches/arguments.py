@@ -11,11 +11,11 @@ import torch
 from torch import Tensor
 
 from warpkit.core import checks, exports
-from warpkit.core.slips import look_at_boxes, look_at_flow
+from warpkit.core.slips import look_at_boxes, look_at_flow, look_at_rois
 from warpkit.core.tracing import is_readable
 from warpkit.engine.compositing import canvases
 from warpkit.engine.sampling import fill
-from warpkit.engine.sampling.frames import QUAD, kind_of_boxes
+from warpkit.engine.sampling.frames import QUAD, TURNED, kind_of_boxes
 from warpkit.engine.sampling.labels import as_bits, as_words, from_words, saturated
 from warpkit.engine.sampling.layout import restore_memory_format
 from warpkit.engine.sampling.reference import compute_dtype, convert
@@ -102,21 +102,29 @@ class Given:
         return results
 
 
-def images(function: str, value: Any) -> Given:
-    """Images (B, C, H, W), or one (C, H, W), or a list of these, of different sizes."""
+def images(function: str, value: Any, *, computed: bool = True) -> Given:
+    """Images (B, C, H, W), or one (C, H, W), or a list of these, of different sizes.
+
+    computed: whether the pixels are those of the computation; otherwise those of the images.
+    """
     if isinstance(value, checks.LISTS):
-        return _listed(function, value)
+        return _listed(function, value, computed)
     image = checks.check_image(function, "images", value, labels=True)
     if image.ndim > 4:
         wanted = "of shape (B, C, H, W) or (C, H, W)"
         checks.fail(function, "images", wanted, checks.shape_of(image))
     batch = image if image.ndim == 4 else image[None]
-    if image.dtype in checks.LABELS:
-        return Given(image, as_words(as_bits(batch)))
-    return Given(image, batch.to(compute_dtype(image.dtype)))
+    return Given(image, to_computation(batch) if computed else batch)
 
 
-def _listed(function: str, value: Sequence[Any]) -> Given:
+def to_computation(batch: Tensor) -> Tensor:
+    """Images (B, C, H, W) in the type of the computation; labels as their bits."""
+    if batch.dtype in checks.LABELS:
+        return as_words(as_bits(batch))
+    return batch.to(compute_dtype(batch.dtype))
+
+
+def _listed(function: str, value: Sequence[Any], computed: bool) -> Given:
     """A list of images (C, H_i, W_i)."""
     if not value:
         checks.fail(function, "images", "a list of at least one image", "an empty list")
@@ -130,11 +138,7 @@ def _listed(function: str, value: Sequence[Any]) -> Given:
                 continue
         _check_listed(function, f"images[{number}]", image, first)
     given = tuple(value)
-    if first.dtype in checks.LABELS:
-        items = tuple(as_words(as_bits(image[None]))[0] for image in given)
-    else:
-        real = compute_dtype(first.dtype)
-        items = given if real == first.dtype else tuple(image.to(real) for image in given)
+    items = tuple(to_computation(image[None])[0] for image in given) if computed else given
     return Given(first, items, given)
 
 
@@ -187,6 +191,8 @@ def boxes(
     bad = check_boxes(function, value)
     look_at_boxes(function, value[:, :4].flatten(1), min(data.sizes, key=min))
     index = image_index(function, index, value.shape[0], data)
+    if kind == TURNED:
+        look_at_rois(function, value, index)
     if is_readable(value) and is_readable(index):
         return value, index, None
     return value, index, ~bad & (index >= 0) & (index < data.count)

@@ -11,6 +11,7 @@ from torch import Tensor
 from warpkit.core import checks
 from warpkit.core.caller_warnings import warn_of_lost_gradients
 from warpkit.core.sharding import objects
+from warpkit.core.tracing import peel
 from warpkit.engine import backends
 from warpkit.engine.compositing.canvases import Images, canvas_of, flat
 from warpkit.engine.compositing.gather import Points, sample_opaque
@@ -18,14 +19,18 @@ from warpkit.engine.sampling.antialias import (
     MOST_AFFINE,
     MOST_PERSPECTIVE,
     SLACK,
+    check_antialias,
+    fail_unreadable,
     footprint,
     least_density,
 )
 from warpkit.engine.sampling.frames import UPRIGHT, frame_of, kind_of_boxes, patch_matrix
 from warpkit.engine.sampling.maps import map_xy
 from warpkit.engine.sampling.named import check_nearest, named_rule
+from warpkit.engine.sampling.reference import compute_dtype
 from warpkit.engine.sampling.rules import SamplingRule
 from warpkit.patches import arguments
+from warpkit.patches.windows import read_windows
 from warpkit.types import Border, BoxesLike, IndexLike, Interpolation, NumbersLike
 
 
@@ -39,7 +44,7 @@ def crop_patches(
     interpolation: Interpolation = "bilinear",
     border: Border = "constant",
     border_value: NumbersLike = 0.0,
-    antialias: bool = False,
+    antialias: bool | int = False,
 ) -> Tensor:
     """Crop boxes from images and resize them: torchvision.ops.roi_align with one sample per bin.
 
@@ -60,6 +65,8 @@ def crop_patches(
             "transparent" has no meaning here.
         border_value: a number, a sequence of C, or a tensor (C,) or (N, C).
         antialias: average over each pixel's cell if the box is larger than `size`, as the warps do.
+            True computes the number of samples from the boxes; an integer up to 256 fixes it along
+            each axis, which vmap, torch.compile and export need.
 
     Returns:
         (N, C, h, w) of the images' type.
@@ -80,15 +87,15 @@ def crop_patches(
               [10.,  6.]]]])
     """
     name = "crop_patches"
-    data = arguments.images(name, images)
+    data = arguments.images(name, images, computed=False)
     boxes, index, good = arguments.boxes(name, boxes, image_index, data)
     height, width = checks.check_size(name, "size", size)
     rule = named_rule(name, interpolation, border, "exact")
     check_nearest(name, rule, data.given)
     if rule.border == "transparent":
         checks.fail(name, "border", "a border other than 'transparent'", repr(border))
-    checks.check_bool(name, "antialias", antialias)
-    checks.check_labels(name, "antialias", antialias, data.given.dtype, "False", not antialias)
+    samples = check_antialias(name, antialias)
+    checks.check_labels(name, "antialias", antialias, data.given.dtype, "False", samples is False)
     warn_of_lost_gradients(name, data.given, rule.interpolation, boxes=boxes)
     fill = arguments.border_value(name, border_value, boxes.shape[0], data)
     upright = kind_of_boxes(boxes.shape) == UPRIGHT
@@ -97,26 +104,43 @@ def crop_patches(
         to_source = torch.where(good[:, None, None], to_source, torch.nan)  # samples nothing
     if rule.interpolation == "nearest":  # no gradient: the result should not require one
         to_source = to_source.detach()
-    painter = backends.select_painter(name, data.pixels, rule)
-    by_item = fill.mT[..., None, None]
+    by_item, size = fill.mT[..., None, None], (height, width)
+    found = None
+    if data.of_labels or data.dtype != compute_dtype(data.dtype):
+        given = data.pixels, arguments.to_computation, to_source, index, size, rule
+        found = read_windows(*given)
+        found = found or (_computed(data.pixels), to_source, index)
+    pixels, to_source, index = found or (data.pixels, to_source, index)
+    painter = backends.select_painter(name, pixels, rule)
 
     def sampled(places: Tensor, size: tuple[int, int]) -> Tensor:
         """The images at places (N, 2 or 3, 3) or (N, *size, 2)."""
         reference = partial(_crop_reference, index, size, rule, upright)
         if painter is None:
-            return reference(data.pixels, places, by_item)
-        return painter.crop(data.pixels, places, by_item, index, size, rule, reference)
+            return reference(pixels, places, by_item)
+        return painter.crop(pixels, places, by_item, index, size, rule, reference)
 
-    size = (height, width)
-    crops = _mean(sampled, to_source, size, rule) if antialias else sampled(to_source, size)
+    if samples is False:
+        crops = sampled(to_source, size)
+    else:
+        crops = _mean(name, sampled, to_source, size, rule, samples)
     return data.converted(crops).contiguous()
 
 
+def _computed(images: Images) -> Images:
+    """Images, or a list of them, in the type of the computation."""
+    if isinstance(images, Tensor):
+        return arguments.to_computation(images)
+    return tuple(arguments.to_computation(image[None])[0] for image in images)
+
+
 def _mean(
+    name: str,
     sampled: Callable[[Tensor, tuple[int, int]], Tensor],
     to_source: Tensor,
     size: tuple[int, int],
     rule: SamplingRule,
+    samples: bool | int,
 ) -> Tensor:
     """Crops of `size` (h, w) whose pixels are means if the maps (N, 2 or 3, 3) shrink.
 
@@ -129,8 +153,17 @@ def _mean(
     most_samples = MOST_AFFINE if to_source.shape[1] == 2 else MOST_PERSPECTIVE
     lengths = torch.stack([side.flatten(1).amax(1) for side in (foot.y, foot.x)], dim=1)
     counts = ((lengths * least_density(rule.interpolation)).floor() + 1).clamp(max=most_samples)
+    if samples is not True:
+        counts = torch.full_like(counts, float(samples))
     counts = torch.where(shrunk.flatten(1).any(1, keepdim=True), counts, 1.0)
-    (y, keep_y), (x, keep_x) = (_sample_positions(counts[:, k], size[k]) for k in range(2))
+    if samples is True:
+        readable = peel(counts)
+        if readable is None or readable.is_meta:
+            fail_unreadable(name, "boxes' size")
+        most = [int(n) for n in readable.amax(0)] if len(readable) else [1, 1]
+    else:
+        most = [int(samples)] * 2
+    (y, keep_y), (x, keep_x) = (_sample_positions(counts[:, k], size[k], most[k]) for k in range(2))
     rows = [line[..., None, None].unbind(1) for line in to_source.unbind(1)]
     points = torch.broadcast_tensors(*map_xy(rows, x[:, None, :], y[:, :, None]))
     values = sampled(torch.stack(points, dim=-1), (y.shape[1], x.shape[1]))
@@ -194,13 +227,12 @@ def _crop_reference(
     return values.movedim(1, 0)
 
 
-def _sample_positions(samples: Tensor, length: int) -> tuple[Tensor, Tensor]:
+def _sample_positions(samples: Tensor, length: int, most_samples: int) -> tuple[Tensor, Tensor]:
     """The positions of the samples of `length` pixels, in pixels, and the weights within a pixel.
 
-    (N, length k) and (N, k), where k is the largest of `samples` (N,). Samples that a box does not
-    need have weight 0.
+    (N, length k) and (N, k), where k is `most_samples`, the largest of `samples` (N,). Samples that
+    a box does not need have weight 0.
     """
-    most_samples = int(samples.max()) if samples.shape[0] else 1  # int fails in traces
     samples = samples[:, None, None]
     number = torch.arange(most_samples, dtype=samples.dtype, device=samples.device)
     pixel = torch.arange(length, dtype=samples.dtype, device=samples.device)[:, None]
