@@ -204,6 +204,8 @@ class _Writer:
         """Lines of the crop and the padding after the resize."""
         if geometry.window is None and geometry.stride is None:
             return []
+        if geometry.rule == "fixed" and geometry.window == geometry.size:
+            return []
         lines = code_sizes.window_lines(geometry, resized=self.twin.resampling is not None)
         cut = "y : y + rows, x : x + columns"
         lines.append(f"image = image[{'..., ' if self.tensors else ''}{cut}]")

@@ -44,7 +44,7 @@ def lines(geometry: Geometry) -> list[str]:
         of = g.multiple
         multiple = f"max({of}, {near.format(f'side / {of}')} * {of})"
         made.append(f"h, w = ({multiple} for side in ({exact}))")
-    return [*made, "h, w = max(1, h), max(1, w)"]
+    return made if g.rule == "fixed" else [*made, "h, w = max(1, h), max(1, w)"]
 
 
 def _height(g: Geometry) -> list[str]:
