@@ -9,12 +9,13 @@ import torch
 from torch import Tensor
 
 from warpkit.core import checks
-from warpkit.core.caller_warnings import warn, warn_of_lost_gradients
+from warpkit.core.caller_warnings import warn_of_lost_gradients
 from warpkit.core.sharding import batched
 from warpkit.core.slips import look_at_boxes
-from warpkit.core.tracing import peel, wants_gradient
+from warpkit.core.tracing import peel
 from warpkit.engine.arithmetic import resize as arithmetics
 from warpkit.engine.backends.resizing import BACKENDS, select_backend
+from warpkit.engine.backends.resizing import resize as resize_with
 from warpkit.engine.sampling.labels import as_bits, as_labels
 from warpkit.engine.sampling.layout import restore_memory_format
 from warpkit.engine.sampling.resize import Edges, ResizeRule
@@ -68,9 +69,10 @@ def resize(
     Returns:
         (..., C, h, w) of the image's type, channels-last if the image is.
 
-    Gradients: all orders, forward and reverse, to the image, and with arithmetic "exact" to the box
-    (none with nearest). With another arithmetic, the gradient is that of its own positions and
-    weights, passed straight through its rounding.
+    Gradients: all orders, forward and reverse, to the image and the box (none with nearest to the
+    box). `arithmetic` chooses the values alone: the gradient is that of "exact" at the same
+    arguments. "torchvision" of floats has F.interpolate's, and interpolations that only move pixels
+    have that of the pixels they show.
 
     Raises:
         ValueError, TypeError: with the argument, what it must be and what it got.
@@ -108,11 +110,7 @@ def resize_by(
     module = select_backend(name, backend, image, rule)
     if edges is None and tuple(image.shape[-2:]) == tuple(wanted):
         return image.clone()
-    bits = as_bits(image)
-    if rule.arithmetic == "exact":
-        result = module.resize(bits, wanted, rule, edges)
-    else:
-        result = module.resize(bits, wanted, rule, edges, factors)
+    result = resize_with(module, as_bits(image), wanted, rule, edges, factors)
     return as_labels(restore_memory_format(result, image), image.dtype)
 
 
@@ -137,8 +135,6 @@ def _edges(name: str, box: Any, image: Tensor, rule: ResizeRule) -> tuple[Edges,
         checks.fail(name, "box", "(x1, y1, x2, y2), of shape (4,)", checks.shape_of(box))
     checks.check_device(name, "box", box, image.device)
     warn_of_lost_gradients(name, image, rule.interpolation, box=box)
-    if rule.arithmetic != "exact" and image.is_floating_point() and wants_gradient(box):
-        warn(f"{name}: no gradient reaches `box` under arithmetic={rule.arithmetic!r}")
     x1, y1, x2, y2 = box.double().unbind(-1)
     good = (x1 >= 0) & (y1 >= 0) & (x1 < x2) & (y1 < y2) & (x2 <= width) & (y2 <= height)
     checks.check_values(name, "box", ~good, wanted, box.detach())

@@ -24,7 +24,7 @@ from warpkit.engine.sampling.antialias import warp as antialiased_warp
 from warpkit.engine.sampling.fill import checked_fill, opencv_sum_start
 from warpkit.engine.sampling.labels import as_bits, as_labels
 from warpkit.engine.sampling.layout import restore_memory_format
-from warpkit.engine.sampling.maps import output_points, pixel_points
+from warpkit.engine.sampling.maps import added_to_pixels, inverse_map, output_points
 from warpkit.engine.sampling.named import check_nearest, named_rule
 from warpkit.engine.sampling.reference import sum_of_taps, with_gradient_of
 from warpkit.engine.sampling.rules import SamplingRule
@@ -100,6 +100,7 @@ def warp_affine(
             Biased: it reaches pixels of weight 0; see docs/gradients.md.
         arithmetic: "exact", or OpenCV's pixels bit for bit: "opencv4" (4.14) or "opencv5" (5.0);
             see docs/opencv-versions.md. A singular matrix then samples pixel (0, 0), as in OpenCV.
+            It chooses the values alone: the gradient is always that of "exact".
         backend: "auto", or "cpu", "cuda", "grid_sample" or "reference", which is used or raises an
             error.
 
@@ -204,13 +205,15 @@ def _warp(
     batch = checks.broadcast_batch(name, image=image.shape[:-3], matrix=matrix.shape[:-2])
     shape = (*batch, image.shape[-3], *size)
     fill = checked_fill(name, image, shape, rule, border_value, background)
-    sum_start = opencv_sum_start(name, image, shape, rule, border_value)
+    more = opencv_sum_start(name, image, shape, rule, border_value)
     bits, once = as_bits(image), antialias is False and image_gradient == "exact"
-    if once and not (inverse or sum_start):
-        result = backend.warp_forward(bits, matrix, size, fill, rule)
+    if once and not inverse:
+        result = backend.warp_forward(bits, matrix, size, fill, rule, **more)
     else:
         to_source = matrix.double() if inverse else backend.inverse_map(matrix.double())
-        plain_warp = partial(_plain_warp, options, sum_start)
+        if not inverse and rule.arithmetic != "exact":
+            more["values_at"] = inverse_map(matrix.detach().double(), singular=0.0)
+        plain_warp = partial(_plain_warp, options, more)
         if antialias is False:
             result = plain_warp(bits, to_source, fill, size)
         else:
@@ -237,17 +240,17 @@ def check_options(
 
 def _plain_warp(
     options: WarpOptions,
-    sum_start: dict[str, Tensor],
+    more: dict[str, Tensor],
     image: Tensor,
     to_source: Tensor,
     fill: Tensor,
     size: tuple[int, int],
 ) -> Tensor:
-    """One warp of image (..., C, H, W) by to_source (..., 2 or 3, 3), without antialias."""
+    """One warp of image (..., C, H, W) by to_source (..., 2 or 3, 3); more: OpenCV's arguments."""
     rule, warp = options.rule, options.backend.warp
     if options.image_gradient == "exact":
-        return warp(image, to_source, size, fill, rule, **sum_start)
-    value = warp(image.detach(), to_source, size, fill, rule, **sum_start)
+        return warp(image, to_source, size, fill, rule, **more)
+    value = warp(image.detach(), to_source, size, fill, rule, **more)
     points = output_points(to_source.detach(), size)
     # zeros with the image's gradient: sums of its own values could overflow
     zeros = with_gradient_of(torch.zeros_like(image), image)
@@ -308,9 +311,9 @@ def remap_by(
     antialias: bool | int = False,
     made_of: Mapping[str, Any] | None = None,
     key: prepared.Key = None,
-    **options: bool,
+    **options: Any,
 ) -> Tensor:
-    """`remap` under a rule; options go to the backend (see `arithmetic.opencv.sample`).
+    """`remap` under a rule; options go to the backend (see `backends.opencv`).
 
     key: the call's key in the cache.
 
@@ -330,13 +333,10 @@ def remap_by(
     if look:
         look_at_points(name, points, image.shape[-2:])
     warn_of_lost_gradients(name, image, rule.interpolation, **(made_of or {argument: points}))
-    sample = module.sample
-    if relative and antialias is False:  # a backend may add what it reads
-        sample = getattr(module, "sample_offsets", sample)
-    if relative and sample is module.sample:  # OpenCV adds in the maps' own type
-        wide = torch.float64 if rule.arithmetic == "exact" else torch.float32
-        points = points.to(torch.promote_types(points.dtype, wide))
-        points = points + pixel_points(points.shape[-3:-1], points.dtype, points.device)
+    adding = getattr(module, "sample_offsets", None) if relative and antialias is False else None
+    if relative and adding is None:
+        points = added_to_pixels(points)
+    sample = adding or module.sample  # `adding` does so when it reads
     batch = checks.broadcast_batch(name, image=image.shape[:-3], **{argument: points.shape[:-3]})
     shape = (*batch, image.shape[-3], *points.shape[-3:-1])
     fill = checked_fill(name, image, shape, rule, border_value, background)

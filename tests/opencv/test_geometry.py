@@ -17,7 +17,6 @@ from tests.support.installed_opencv import installed_opencv
 from tests.support.opencv_cases import assert_same_arrays
 from tests.support.second_order import gradgradcheck
 from tests.support.tolerances import TOLERANCE
-from warpkit.engine.arithmetic import guarantees
 
 SIZES = [(9, 11), (1, 1), (1, 6), (7, 1), (2, 3), (32, 40)]
 TYPES = ["uint8", "uint16", "int16", "float32", "float64"]
@@ -304,22 +303,28 @@ def test_a_rectangles_center_has_the_exact_gradient():
     assert torch.equal(*grads)
 
 
-def test_opencvs_polar_pixels_have_nearly_the_exact_gradient():
-    image, center = (
-        noise(33, 45).requires_grad_(),
-        torch.tensor([20.2, 15.7]).double().requires_grad_(),
-    )
-    flags, weight = ours.INTER_LINEAR | ours.WARP_FILL_OUTLIERS, noise(20, 24, seed=3)
-    grads = [
-        torch.autograd.grad(
-            (ours.warpPolar(image, (24, 20), center, 14.0, flags, arithmetic=a) * weight).sum(),
-            (image, center),
-        )
-        for a in ("exact", guarantees.installed_arithmetic())
-    ]
-    # both weights are off by up to 1/32; about ten samples share a pixel near the centre
-    assert (grads[0][0] - grads[1][0]).abs().max() < 0.6
-    assert torch.nn.functional.cosine_similarity(*(g[1] for g in grads), dim=0) > 0.9
+@pytest.mark.parametrize("flags", [0, 16, 256, 16 + 256])
+@pytest.mark.parametrize("arithmetic", ["opencv4", "opencv5"])
+def test_opencvs_polar_pixels_have_the_exact_gradient(arithmetic, flags):
+    """Linear and logarithmic, there and back: also the second gradient, and to one alone."""
+    center = torch.tensor([20.2, 15.7]).double()
+    flags, weight = flags | ours.INTER_LINEAR | ours.WARP_FILL_OUTLIERS, noise(20, 24, seed=3)
+    for wanted in ((True, True), (True, False), (False, True)):
+        found = []
+        for chosen in ("exact", arithmetic):
+            inputs = [
+                x.clone().requires_grad_(w)
+                for x, w in zip((noise(33, 45), center), wanted, strict=True)
+            ]
+            followed = [x for x in inputs if x.requires_grad]
+            out = ours.warpPolar(inputs[0], (24, 20), inputs[1], 14.0, flags, arithmetic=chosen)
+            first = torch.autograd.grad((out * weight).sum(), followed, create_graph=True)
+            total = sum(slope.square().sum() for slope in first)
+            second = torch.autograd.grad(total, inputs[1]) if wanted[1] else ()
+            found.append([*first, *second])
+        for a, b in zip(*found, strict=True):
+            assert torch.equal(a, b)
+            assert a.any()
 
 
 def test_tensors_stay_tensors():

@@ -15,6 +15,7 @@ from tests.resize.test_resize import BACKENDS, WAYS
 from tests.support.inputs import noise
 from tests.support.second_order import gradgradcheck
 from tests.support.tolerances import TOLERANCE
+from warpkit.engine.backends.cpu.resize import launch
 
 # forward mode loads torch's decompositions, which still use torch.jit.script
 pytestmark = pytest.mark.filterwarnings("ignore:.*torch.jit.script:FutureWarning")
@@ -144,68 +145,147 @@ def test_integer_images_warn_that_no_gradient_reaches_a_box():
     box = BOX.clone().requires_grad_()
     with pytest.warns(UserWarning, match="no gradient reaches `box` through an image of"):
         wk.resize(noise(1, 9, 10, dtype=torch.uint8), (4, 5), box=box)
-    with pytest.warns(UserWarning, match="no gradient reaches `box` under arithmetic='pillow'"):
-        wk.resize(noise(1, 9, 10).float(), (4, 5), box=box, arithmetic="pillow")
 
 
-ROUNDED = [
-    (arithmetic, name, dtype)
-    for arithmetic, names, dtypes in (
-        ("opencv4", ("nearest", "nearest_exact", "bilinear", "bicubic", "area", "lanczos4"), 2),
-        ("opencv5_ipp", ("bilinear", "bilinear_exact", "bicubic"), 2),
-        ("pillow", ("nearest", "box", "bilinear", "hamming", "bicubic", "lanczos"), 1),
-    )
-    for name in names
-    for dtype in (torch.float32, torch.float64)[:dtypes]
+OPENCV = ("opencv4", "opencv5", "opencv4_ipp", "opencv5_ipp")
+OPENCV_MEANS = ("bilinear", "bilinear_exact", "bicubic", "area", "lanczos4")
+MEANS = [
+    *((a, n) for a in OPENCV for n in OPENCV_MEANS),
+    *(("pillow", n) for n in ("box", "bilinear", "hamming", "bicubic", "lanczos")),
 ]
+MOVES = [
+    *((a, n) for a in OPENCV for n in ("nearest", "nearest_exact")),
+    ("pillow", "nearest"),
+]
+SCALES = (((7, 9), (4, 5)), ((6, 8), (3, 4)), ((5, 6), (9, 13)), ((6, 7), (6, 3)))
 
 
-@pytest.mark.parametrize(("arithmetic", "name", "dtype"), ROUNDED)
-def test_rounded_arithmetics_have_the_gradient_of_their_weights(arithmetic, name, dtype):
-    """cv2 and Pillow are linear in a float image, so single bright pixels show every weight."""
-    for (height, width), size in (((7, 9), (4, 5)), ((6, 8), (3, 4)), ((5, 6), (9, 13))):
+def same_of_exact(arithmetic, name):
+    """The options of "exact" with the same filter; Pillow's has antialias, of cv2's only "area"."""
+    antialias = arithmetic == "pillow" or name == "area"
+    return {"interpolation": name.removesuffix("_exact"), "antialias": antialias}
+
+
+def slopes(function, *leaves):
+    """The gradients of a weighted sum, and of their own sum of squares to the pushed gradient."""
+    inputs = [leaf.clone(memory_format=torch.preserve_format).requires_grad_() for leaf in leaves]
+    out = function(*inputs)
+    pushed = noise(*out.shape, seed=4).to(out.dtype).requires_grad_()
+    first = torch.autograd.grad(out, inputs, pushed, create_graph=True)
+    total = sum(slope.square().sum() for slope in first)
+    found = [*first, *torch.autograd.grad(total, (pushed, *inputs[1:]), retain_graph=True)]
+    several = noise(2, *out.shape, seed=6).to(out.dtype)
+    found += torch.autograd.grad(out, inputs, several, is_grads_batched=True)
+    return [slope.detach() for slope in found]
+
+
+def weighted(function, weights, image):
+    return (function(image) * weights).sum()
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize(("arithmetic", "name"), MEANS)
+def test_the_gradient_of_every_arithmetic_is_that_of_exact(arithmetic, name, backend):
+    """To the bit, of every order, in both modes and under vmap, at the second call too."""
+    dtypes = (torch.float32,) if arithmetic == "pillow" else (torch.float32, torch.float64)
+    ours = {"interpolation": name, "arithmetic": arithmetic, "backend": backend}
+    theirs = {**same_of_exact(arithmetic, name), "backend": backend}
+    for dtype, (shape, size) in ((d, s) for d in dtypes for s in SCALES):
+        last = noise(2, *shape, 3).to(dtype).permute(0, 3, 1, 2)
+        for image in (noise(3, *shape).to(dtype), noise(1, *shape).to(dtype), last):
+            function, exact = (partial(wk.resize, size=size, **o) for o in (ours, theirs))
+            wanted = slopes(exact, image)
+            for _ in range(2):
+                for a, b in zip(slopes(function, image), wanted, strict=True):
+                    assert torch.equal(a, b)
+            if image is last and size != (4, 5):
+                continue
+            tangent = noise(*image.shape, seed=8).to(dtype)
+            weights = noise(*function(image).shape, seed=9).to(dtype)
+            value, slope = jvp(function, (image,), (tangent,))
+            assert torch.equal(value, function(image))
+            assert torch.equal(slope, jvp(exact, (image,), (tangent,))[1])
+            images, found = torch.stack((image, tangent)), []
+            for f in (function, exact):
+                total = partial(weighted, f, weights)
+                together = grad(lambda images, total=total: vmap(total)(images).sum())
+                found.append((vmap(grad(total))(images), together(images)))
+            for a, b in zip(*found, strict=True):
+                assert torch.equal(a, b)
+
+
+@pytest.mark.parametrize(("arithmetic", "name"), MOVES)
+def test_moved_pixels_have_the_gradient_of_the_pixels_shown(arithmetic, name):
+    """Single bright pixels show where each goes."""
+    for dtype, ((height, width), size) in ((torch.float32, scale) for scale in SCALES):
         function = partial(wk.resize, size=size, interpolation=name, arithmetic=arithmetic)
         bright = torch.eye(height * width, dtype=dtype).reshape(-1, 1, height, width)
         weights = function(bright).flatten(1).T
         image = noise(1, height, width).to(dtype).requires_grad_()
-        found = jacrev(function)(image).reshape(weights.shape)
-        torch.testing.assert_close(found, weights, rtol=0, atol=TOLERANCE["opencv weights"])
-        assert gradient_of(function, image).equal(gradient_of(function, image))
+        for backend in BACKENDS:
+            found = jacrev(partial(function, backend=backend))(image).reshape(weights.shape)
+            assert torch.equal(found, weights)
 
 
-def gradient_of(function, image):
-    (found,) = torch.autograd.grad(function(image).sum(), image)
-    return found
-
-
-@pytest.mark.parametrize("arithmetic", ["opencv5", "opencv4_ipp", "pillow"])
-def test_rounded_arithmetics_have_tangents_and_keep_their_bits(arithmetic):
-    image, tangent = noise(3, 9, 10).float(), noise(3, 9, 10, seed=8).float()
-    function = partial(wk.resize, size=(4, 17), interpolation="bicubic", arithmetic=arithmetic)
-    value, slope = jvp(function, (image,), (tangent,))
-    assert torch.equal(value, function(image))
-    torch.testing.assert_close(slope, function(tangent), rtol=0, atol=TOLERANCE["opencv weights"])
-    assert torch.equal(function(image.clone().requires_grad_()), function(image))
-
-
-@pytest.mark.parametrize(("arithmetic", "name"), [("pillow", "bicubic"), ("opencv5", "lanczos4")])
-def test_kernels_have_the_bits_and_gradients_of_rounded_arithmetics(arithmetic, name):
-    """With both passes in either order, with one pass, with a box, and with batched gradients."""
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("name", ["bilinear", "hamming", "bicubic", "lanczos"])
+def test_pillows_box_has_the_gradient_of_exact(name, backend):
     image = noise(2, 3, 20, 31, dtype=torch.float32)
-    for size in ((7, 9), (41, 50), (7, 50), (20, 9), (10, 31)):
-        boxes = [None] if arithmetic != "pillow" else [None, (2.5, 1.0, 29.0, 17.25)]
-        for box in boxes:
-            found = []
-            for backend in ("cpu", "reference"):
-                leaf = image.clone().requires_grad_()
-                options = {"interpolation": name, "arithmetic": arithmetic, "box": box}
-                out = wk.resize(leaf, size, backend=backend, **options)
-                pushed = noise(2, *out.shape, dtype=torch.float32, seed=4).requires_grad_()
-                (first,) = torch.autograd.grad(out, leaf, pushed[0], create_graph=True)
-                (second,) = torch.autograd.grad(first.square().sum(), pushed, retain_graph=True)
-                both = torch.autograd.grad(out, leaf, pushed.detach(), is_grads_batched=True)[0]
-                found.append((out.detach(), first.detach(), second, both))
-            assert torch.equal(found[0][0], found[1][0]), size
-            for ours, theirs in zip(*found, strict=True):
-                near = TOLERANCE["reference float32"] * max(1.0, theirs.abs().max().item())
-                torch.testing.assert_close(ours, theirs, rtol=0, atol=near)
+    box = torch.tensor([2.5, 1.0, 29.0, 17.25], dtype=torch.float64)
+    options = {"interpolation": name, "backend": backend}
+
+    def resized(image, box, **more):
+        return wk.resize(image, (7, 9), box=box, **options, **more)
+
+    wanted = slopes(resized, image, box)
+    found = slopes(partial(resized, arithmetic="pillow"), image, box)
+    for a, b in zip(found, wanted, strict=True):
+        assert torch.equal(a, b)
+    assert wanted[1].any()
+    numbers = tuple(box.tolist())
+    for a, b in zip(
+        slopes(partial(resized, box=numbers, arithmetic="pillow"), image),
+        slopes(partial(resized, box=numbers), image),
+        strict=True,
+    ):
+        assert torch.equal(a, b)
+    value = resized(image, box.clone().requires_grad_(), arithmetic="pillow")
+    assert torch.equal(value, resized(image, numbers, arithmetic="pillow"))
+    value, tangent = jvp(lambda b: resized(image, b, arithmetic="pillow"), (box,), (box.flip(0),))
+    assert torch.equal(value, resized(image, numbers, arithmetic="pillow"))
+    assert torch.equal(tangent, jvp(lambda b: resized(image, b), (box,), (box.flip(0),))[1])
+
+
+@pytest.mark.parametrize(("arithmetic", "name"), [("pillow", "bicubic"), *MEANS[:5]])
+def test_no_exact_result_is_computed(arithmetic, name, monkeypatch):
+    """The kernel of "exact" runs only in the backward pass; the result can be written to."""
+    ran = []
+
+    def watched(*args, adjoint=False, exact=launch.exact):
+        ran.append(adjoint)
+        return exact(*args, adjoint=adjoint)
+
+    monkeypatch.setattr(launch, "exact", watched)
+    image = noise(2, 3, 20, 31, dtype=torch.float32)
+    plain = wk.resize(image, (7, 9), interpolation=name, arithmetic=arithmetic)
+    for layout in (torch.contiguous_format, torch.channels_last):
+        leaf = image.clone(memory_format=layout).requires_grad_()
+        out = wk.resize(leaf, (7, 9), interpolation=name, arithmetic=arithmetic)
+        assert torch.equal(out.detach(), plain)
+        out[..., 0] = 0.0
+        out.mul_(2).sum().backward()
+        assert leaf.grad.any()
+    assert ran == [True, True]
+
+
+@pytest.mark.parametrize("size", [(7, 9), (41, 50), (7, 50), (20, 9), (10, 31)])
+@pytest.mark.parametrize(("arithmetic", "name"), MEANS)
+def test_kernels_have_the_bits_of_the_plain_arithmetic(arithmetic, name, size):
+    """In planes too, of which OpenCV's order of sums knows nothing."""
+    image = noise(2, 3, 20, 31, dtype=torch.float32)
+    for box in (None, (2.5, 1.0, 29.0, 17.25)) if arithmetic == "pillow" else (None,):
+        options = {"interpolation": name, "arithmetic": arithmetic, "box": box}
+        for shown in (image, image[0], image[:, None], image.expand(2, 2, 3, 20, 31)):
+            found = [wk.resize(shown, size, backend=b, **options) for b in ("cpu", "reference")]
+            assert torch.equal(*found)
+            assert found[0].stride() == found[1].stride()

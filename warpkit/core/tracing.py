@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 import torch
@@ -115,9 +115,23 @@ def wants_derivative(image: Tensor, *others: Tensor) -> bool:
     if not image.is_floating_point():
         return False
     tensors = (image, *others)
+    if not torch.compiler.is_compiling():
+        # torch.func's wrappers hide what tracks the tensor that they wrap
+        tensors = tuple(part for tensor in tensors for part in _layers(tensor))
     if wants_gradient(*tensors):
         return True
+    if has_tangents() and in_transform():  # vmap cannot unpack duals
+        return True
     return any(forward_ad.unpack_dual(tensor).tangent is not None for tensor in tensors)
+
+
+def _layers(tensor: Tensor) -> Iterator[Tensor]:
+    """The tensor, and those that torch.func's wrappers around it hide."""
+    yield tensor
+    functorch = torch._C._functorch  # pyright: ignore
+    while functorch.is_functorch_wrapped_tensor(tensor):
+        tensor = functorch.get_unwrapped(tensor)
+        yield tensor
 
 
 def is_readable(tensor: Tensor) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -139,11 +140,14 @@ def undistortImage(
     lens = cameras.as_lens(name, K, D, device, "fisheye", NAMES)
     sides = (distorted.shape[0], distorted.shape[1]) if sides is None else sides
     view = _view(name, None, Knew, device)
-    made_of = {"K": K, "D": D, "Knew": Knew}
-    found = None if arithmetic == "exact" else plain_calls.lens_map(lens, view, sides, "steps")
-    points = _map(lens, view, sides) if found is None else torch.from_numpy(found[0])
-    args = (name, distorted, points, undistorted, arithmetic, made_of)
-    return lenses.sample(*args, stepped=found is not None)
+    made_of, exact = {"K": K, "D": D, "Knew": Knew}, partial(_map, size=sides)
+
+    def rounded(lens: Lens, view: Tensor) -> Tensor:
+        """view (3, 3)."""
+        return lenses.on_fixed_map(exact(lens, view))
+
+    args = (name, distorted, (lens, view), sides, exact, rounded, undistorted, arithmetic, made_of)
+    return lenses.sample(*args)
 
 
 def undistortPoints(

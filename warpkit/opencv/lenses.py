@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from warpkit.camera import maps, optimal
 from warpkit.camera.points import directions as exact_directions
 from warpkit.camera.points import own_view
 from warpkit.core import checks, exports
+from warpkit.core.tracing import wants_derivative
 from warpkit.engine.arithmetic import opencv_lenses
 from warpkit.engine.arithmetic.opencv import TYPES as OPENCV_TYPES
 from warpkit.engine.arithmetic.opencv_lenses import BROWN_AT_ONCE, FIVE_STEPS, Criteria
@@ -123,14 +125,14 @@ def undistort(
     size = (src.shape[0], src.shape[1])
     made_of = {"cameraMatrix": cameraMatrix, "distCoeffs": distCoeffs}
     made_of["newCameraMatrix"] = newCameraMatrix
-    exact = arithmetic == "exact"
-    found = None if exact else plain_calls.lens_map(lens, view, size, "steps")
-    if found is None:
-        points = maps.undistorting(lens, view, size, opencv=not exact)
-    else:
-        points = torch.from_numpy(found[0])
-    args = (name, src, points, dst, arithmetic, made_of)
-    return sample(*args, stepped=found is not None, at_once=BROWN_AT_ONCE)
+
+    def rounded(lens: Lens, view: Tensor) -> Tensor:
+        """view (3, 3)."""
+        points = maps.undistorting(lens, view, size, opencv=True)
+        return on_fixed_map(points, BROWN_AT_ONCE)
+
+    exact = partial(maps.undistorting, size=size)
+    return sample(name, src, (lens, view), size, exact, rounded, dst, arithmetic, made_of)
 
 
 def undistorted_array(
@@ -166,32 +168,38 @@ def check_source(name: str, argument: str, src: Any, device: torch.device) -> No
 def sample(
     name: str,
     src: Any,
-    points: Tensor,
+    seen: tuple[Lens, Tensor],
+    size: tuple[int, int],
+    exact: Callable[[Lens, Tensor], Tensor],
+    rounded: Callable[[Lens, Tensor], Tensor],
     dst: Any,
     arithmetic: str,
     made_of: dict[str, Any],
-    *,
-    stepped: bool = False,
-    at_once: int = 0,
 ) -> Any:
-    """Sample src at points (h, w, 2), float64, rounded to OpenCV's 1/32 pixel except for "exact".
+    """Sample src at the points (h, w, 2), float64, of a lens in a view (3, 3): `seen`.
 
-    made_of: the arguments from which the points were made, by name; stepped: the points are already
-    rounded; at_once: as in `opencv_lenses.fixed_map`.
+    Values are those at the points of `rounded`, gradients those at the points of `exact`, which
+    have both with arithmetic "exact". made_of: the arguments of lens and view, by name.
     """
-    dst = check_output(name, "dst", dst, src)
-    arithmetic = as_arithmetic(name, arithmetic)
-    rule = SamplingRule("bilinear", "constant", arithmetic)
+    dst, arithmetic = check_output(name, "dst", dst, src), as_arithmetic(name, arithmetic)
+    image, (lens, view) = planes(src), seen
     options: dict[str, Any] = {"made_of": made_of}
-    if stepped:
-        options["fixed_map"] = True
-    elif arithmetic != "exact":
-        rounded = opencv_lenses.from_fixed_map(*opencv_lenses.fixed_map(points.detach(), at_once))
-        points = with_gradient_of(rounded, points) if is_followed(points) else rounded
-        options["fixed_map"] = True
-    return finish(
-        src, dst, warp.remap_by(name, planes(src), points, rule, 0.0, None, "auto", **options)
-    )
+    if arithmetic == "exact":
+        points = exact(lens, view)
+    else:
+        fixed = lens.detach(), view.detach()
+        found = plain_calls.lens_map(*fixed, size, "steps")
+        at = rounded(*fixed) if found is None else torch.from_numpy(found[0])
+        followed = wants_derivative(image, view, *lens.tensors())
+        points = exact(lens, view) if followed else at
+        options |= {"fixed_map": True, "values_at": at}
+    rule = SamplingRule("bilinear", "constant", arithmetic)
+    return finish(src, dst, warp.remap_by(name, image, points, rule, 0.0, None, "auto", **options))
+
+
+def on_fixed_map(points: Tensor, at_once: int = 0) -> Tensor:
+    """Points (h, w, 2), float64, rounded to OpenCV's 1/32 pixel: see `opencv_lenses.fixed_map`."""
+    return opencv_lenses.from_fixed_map(*opencv_lenses.fixed_map(points, at_once))
 
 
 def undistortPoints(

@@ -14,10 +14,10 @@ from torch import Tensor
 from warpkit import warp
 from warpkit.core import checks
 from warpkit.core.integers import WHOLE_NUMBERS
+from warpkit.core.tracing import wants_derivative
 from warpkit.engine.arithmetic import opencv_lenses, opencv_polar
 from warpkit.engine.arithmetic.opencv import TYPES as OPENCV_TYPES
 from warpkit.engine.sampling.labels import same_bits
-from warpkit.engine.sampling.reference import with_gradient_of
 from warpkit.engine.sampling.rounding import saturate16, to_int32
 from warpkit.engine.sampling.rules import SamplingRule
 from warpkit.geometry.arguments import floats
@@ -28,7 +28,7 @@ from warpkit.opencv.constants import (
     WARP_INVERSE_MAP,
     WARP_POLAR_LOG,
 )
-from warpkit.opencv.layout import check_picture, finish, has_tensor, is_followed, planes
+from warpkit.opencv.layout import check_picture, finish, has_tensor, planes
 from warpkit.opencv.outputs import check_output, written
 from warpkit.opencv.sizes import as_list, as_size, is_empty
 from warpkit.opencv.values import as_arithmetic, as_interpolation
@@ -170,27 +170,26 @@ def warpPolar(
         """The map of the warp; center (2,), (x, y) in pixels; radius ()."""
         if back:
             make = opencv_polar.exact_from_polar if exact else opencv_polar.map_from_polar
-            return make(size, polar, center, radius, log)
+            points = make(size, polar, center, radius, log)
+            # one more row is above the angles' first
+            return points + torch.tensor([0.0, 1.0], dtype=points.dtype, device=points.device)
         make = opencv_polar.exact_to_polar if exact else opencv_polar.map_to_polar
         return make(size, center, radius, log)
 
-    followed, made = is_followed(center, radius), None
-    if arithmetic != "exact" and not followed:
-        make = plain_calls.map_from_polar if back else plain_calls.map_to_polar
-        made = make(size, polar, center, radius, log)
-    if made is not None:
-        points = made
-    elif arithmetic == "exact":
+    options: dict[str, Any] = {"made_of": {"center": center, "maxRadius": radius}}
+    if arithmetic == "exact":
         points = field(True, center, radius)
     else:
-        points = field(False, center.detach(), radius.detach())
-        if followed:
-            points = with_gradient_of(points, field(True, center, radius).float())
+        make = plain_calls.map_from_polar if back else plain_calls.map_to_polar
+        at = make(size, polar, center.detach(), radius.detach(), log)
+        if at is None:
+            at = field(False, center.detach(), radius.detach())
+        followed = wants_derivative(source, center, radius)
+        points = field(True, center, radius) if followed else at
+        options["values_at"] = at
     if back:  # the angles' first row follows the last
         rows = source.movedim(1, -1)  # in memory order, so that the channels stay contiguous
         source = torch.cat((rows[:, -1:], rows, rows[:, :1]), dim=1).movedim(-1, 1)
-        if made is None:
-            points = points + torch.tensor([0.0, 1.0], dtype=points.dtype, device=points.device)
     border = "constant" if flags & WARP_FILL_OUTLIERS else "transparent"
     background = None
     if border == "transparent":
@@ -198,8 +197,7 @@ def warpPolar(
         fits = dst is not None and tuple(dst.shape) == shape and dst.dtype == src.dtype
         background = planes(dst) if fits else source.new_zeros((1, source.shape[1], *size))
     rule = SamplingRule(interpolation, border, arithmetic)
-    made_of = {"center": center, "maxRadius": radius}
-    result = warp.remap_by(name, source, points, rule, 0.0, background, "auto", made_of=made_of)
+    result = warp.remap_by(name, source, points, rule, 0.0, background, "auto", **options)
     return finish(src, dst, result)
 
 

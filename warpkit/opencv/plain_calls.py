@@ -27,7 +27,7 @@ from warpkit.engine.arithmetic import (
 from warpkit.engine.arithmetic.guarantees import installed_arithmetic
 from warpkit.engine.arithmetic.opencv import TYPES
 from warpkit.engine.arithmetic.opencv_lenses import FIVE_STEPS, Criteria
-from warpkit.engine.backends import select_backend
+from warpkit.engine.backends import opencv_backend, select_backend
 from warpkit.engine.definitions import lens_models
 from warpkit.engine.definitions.lens_models import COUNTS, Lens
 from warpkit.engine.sampling.fill import checked_fill, opencv_sum_start
@@ -357,10 +357,10 @@ def remapped(
         return None
     if not integers and all(-1 <= tensor[-1, -1].item() <= 1 for tensor in maps):
         return None
+    if select_backend(name, "auto", image, rule) is not opencv_backend("cpu"):
+        return None
     from warpkit.engine.backends.cpu import opencv
 
-    if select_backend(name, "auto", image, rule) is not opencv:
-        return None
     shape = (*image.shape[:2], *first.shape[:2])
     fill = checked_fill(name, image, shape, rule, border_value, background)
     start = opencv_sum_start(name, image, shape, rule, border_value)

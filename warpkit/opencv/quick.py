@@ -14,7 +14,7 @@ from torch import Tensor
 
 from warpkit.engine.arithmetic.guarantees import installed_arithmetic
 from warpkit.engine.arithmetic.opencv import TYPES, takes_float_path
-from warpkit.engine.backends import prepared, select_backend
+from warpkit.engine.backends import opencv_backend, prepared, select_backend
 from warpkit.engine.sampling.fill import border_value
 from warpkit.engine.sampling.rules import SamplingRule
 from warpkit.opencv.constants import WARP_INVERSE_MAP
@@ -52,9 +52,7 @@ def call_of(
     """
     if rule.arithmetic == "exact" or rule.border == "transparent" or image.dtype not in TYPES:
         return None
-    from warpkit.engine.backends.cpu import opencv
-
-    if select_backend("warpkit.opencv", "auto", image, rule) is not opencv:
+    if select_backend("warpkit.opencv", "auto", image, rule) is not opencv_backend("cpu"):
         return None
     from warpkit.engine.backends.cpu.opencv import launch
 

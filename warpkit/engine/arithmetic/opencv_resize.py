@@ -3,7 +3,8 @@
 OpenCV resizes rows of C * W numbers, x C + c. It sums the first of them in vector registers and the
 rest one by one, in another order. Sums of floats here follow both orders.
 
-The gradient is that of the same taps with the same weights, without the rounding.
+What moves pixels has the gradient of that. The others have none here: `engine.backends.resizing`
+adds that of "exact".
 """
 
 from __future__ import annotations
@@ -14,13 +15,12 @@ import torch
 from torch import Tensor
 
 from warpkit.core.checks import LABELS
-from warpkit.core.tracing import wants_derivative
 from warpkit.engine.arithmetic import opencv_ipp_resize
 from warpkit.engine.arithmetic.resize_axes import Axis, move, of_kind, taps_of
 from warpkit.engine.arithmetic.resize_tables import EXACT_BITS, Taps
 from warpkit.engine.sampling.maps import no_float64
-from warpkit.engine.sampling.reference import compute_dtype, convert, with_gradient_of
-from warpkit.engine.sampling.resize import AxisTaps, Edges, ResizeRule, beside, two_passes
+from warpkit.engine.sampling.reference import convert
+from warpkit.engine.sampling.resize import Edges, ResizeRule, beside
 from warpkit.engine.sampling.rounding import saturate16, wrap32
 
 EPSILON = 2.0**-52
@@ -57,14 +57,20 @@ def resize(
     box: None. factors: fy and fx, if cv2 gets these instead of a size.
     """
     way, across, down = plan(image.shape, image.dtype, size, rule, factors)
-    value = values(image.detach(), way, across, down, rule)
-    if not wants_derivative(image):
-        return value
-    surrogate = two_passes(
-        image.to(compute_dtype(image.dtype)),
-        *(AxisTaps(*taps_of(axis, image.device)) for axis in (across, down)),
-    )
-    return with_gradient_of(value, surrogate.to(image.dtype))
+    x, y = taps_of(across, image.device), taps_of(down, image.device)
+    if way == "move":
+        return move(image, x, y)
+    if way.startswith("ipp"):
+        return opencv_ipp_resize.values(image, way, across, down)
+    if way == "exact":
+        return _exact(image, x, y, int(across.kind.removeprefix("exact")))
+    if way == "cells":
+        return _cells(image, x, y, cut=cuts_cells(across) or cuts_cells(down))
+    if way == "area":
+        return _area(image, x, y)
+    if image.dtype == torch.uint8:
+        return _separable_uint8(image, x, y, way)
+    return _separable(image, x, y, way)
 
 
 def plan(
@@ -111,24 +117,6 @@ def plan(
 
 def _is_whole(axis: Axis) -> bool:
     return abs(axis.scale - round(axis.scale)) < EPSILON
-
-
-def values(image: Tensor, way: str, across: Axis, down: Axis, rule: ResizeRule) -> Tensor:
-    """The pixels (..., C, h, w), without gradients."""
-    x, y = taps_of(across, image.device), taps_of(down, image.device)
-    if way == "move":
-        return move(image, x, y)
-    if way.startswith("ipp"):
-        return opencv_ipp_resize.values(image, way, across, down)
-    if way == "exact":
-        return _exact(image, x, y, int(across.kind.removeprefix("exact")))
-    if way == "cells":
-        return _cells(image, x, y, cut=cuts_cells(across) or cuts_cells(down))
-    if way == "area":
-        return _area(image, x, y)
-    if image.dtype == torch.uint8:
-        return _separable_uint8(image, x, y, way)
-    return _separable(image, x, y, way)
 
 
 def cuts_cells(axis: Axis) -> bool:

@@ -6,7 +6,8 @@ the passes. uint16 (mode I;16) is rounded, too; float32 (mode F) is summed in fl
 float32. The pass along x comes first, which affects the result; from Pillow 13 on, the pass along y
 comes first if that leaves fewer pixels to the other.
 
-The gradient is that of the same taps with the same weights, without the rounding.
+Nearest moves pixels, with the gradient of that. The others have none here:
+`engine.backends.resizing` adds that of "exact".
 """
 
 from __future__ import annotations
@@ -18,12 +19,10 @@ import torch
 from torch import Tensor
 
 from warpkit.core.environment import installed
-from warpkit.core.tracing import wants_derivative
 from warpkit.engine.arithmetic.resize_axes import move
 from warpkit.engine.arithmetic.resize_tables import TableKey, Taps, on_device
 from warpkit.engine.sampling.maps import no_float64
-from warpkit.engine.sampling.reference import with_gradient_of
-from warpkit.engine.sampling.resize import AxisTaps, Edges, ResizeRule, along, beside
+from warpkit.engine.sampling.resize import Edges, ResizeRule, beside
 
 BITS = 22
 """Weights of 8-bit images are integers in units of 2^-22."""
@@ -57,15 +56,9 @@ def resize(
         kind = "nearest_each" if image.dtype == torch.uint16 else "nearest"
         return move(image, *(_taps(kind, axis, image.device) for axis in axes.values()))
     order = [dim for dim in ((-2, -1) if down_first else (-1, -2)) if not keeps(*axes[dim])]
-    value, kind = image.detach(), rule.interpolation
     for dim in order:
-        value = _pass(value, kind, axes[dim], dim)
-    if not wants_derivative(image):
-        return value
-    surrogate = image.double()
-    for dim in order:
-        surrogate = along(surrogate, AxisTaps(*_taps(kind, axes[dim], image.device)), dim)
-    return with_gradient_of(value, surrogate.to(image.dtype))
+        image = _pass(image, rule.interpolation, axes[dim], dim)
+    return image
 
 
 def _plain(edges: Edges) -> tuple[float, float]:

@@ -130,8 +130,22 @@ def check_image_type(name: str, image: Tensor, rule: ResizeRule) -> None:
         check_floats(name, image, rule)
 
 
+def has_own_gradient(rule: ResizeRule) -> bool:
+    """Whether the values are differentiable themselves: moved pixels, and all of F.interpolate.
+
+    The gradient of every other arithmetic is that of "exact".
+    """
+    return rule.arithmetic == "torchvision" or rule.interpolation in MOVING
+
+
+def exact_rule(rule: ResizeRule) -> ResizeRule:
+    """The rule of "exact" at the same arguments."""
+    interpolation = rule.interpolation.removesuffix("_exact")
+    return ResizeRule(interpolation, rule.antialias or interpolation == "area")
+
+
 def box_has_gradient(box: Tensor, rule: ResizeRule) -> bool:
     """Whether the box needs a gradient that exists."""
-    if rule.arithmetic != "exact" or rule.interpolation == "nearest":
+    if rule.interpolation == "nearest":
         return False
     return wants_gradient(box) or has_tangents() or in_transform()

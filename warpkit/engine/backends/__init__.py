@@ -1,11 +1,11 @@
 """Selects a backend for a call, and defines what a backend is: `Backend`.
 
 A backend is a module with the functions of `Backend`, imported on first use. A backend that is
-given by name is used or rejected with reasons, never replaced. For OpenCV's arithmetics,
-"reference" is `arithmetic.opencv` and "cpu" is `cpu.opencv`: see `OPENCV`. `resizing` selects
-backends for `resize`, and `spheres` for spherical images. `operators` makes torch operators of
-kernels, `prepared` repeats calls without validation, and `grid_sample` is torch's own sampler.
-`cpu` and `cuda` are packages with kernels.
+given by name is used or rejected with reasons, never replaced. `opencv` joins the values of
+OpenCV's arithmetics with the gradients of "reference" and "cpu". `resizing` selects backends for
+`resize`, and `spheres` for spherical images. `operators` makes torch operators of kernels,
+`prepared` repeats calls without validation, and `grid_sample` is torch's own sampler. `cpu` and
+`cuda` are packages with kernels.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ PREFERENCE = ("cpu", "cuda", "reference")
 """The order in which "auto" tries backends. grid_sample is excluded: its grid loses digits in
 float32."""
 
-OPENCV = {"reference": "opencv", "cpu": "cpu_opencv"}
-"""The backends that also compute OpenCV's pixels, and the module for that."""
+OPENCV = ("reference", "cpu")
+"""The backends that also compute OpenCV's pixels."""
 
 
 class Backend(Protocol):
@@ -41,7 +41,7 @@ class Backend(Protocol):
 
     Shapes: image (*I, C, H, W); to_source (*M, 2 or 3, 3), float64, and matrix, its inverse; points
     (*P, h, w, 2), (x, y) in pixels; fill broadcasts to the result, (*batch, C, h, w), and has the
-    type of the computation. OpenCV's modules also take `border_value`, for which `fill` may be the
+    type of the computation. OpenCV's also take `border_value`, for which `fill` may be the
     background: see `arithmetic.opencv.warp`.
     """
 
@@ -78,7 +78,7 @@ class Backend(Protocol):
         ...
 
     def inverse_map(self, matrix: Tensor) -> Tensor:
-        """The inverses of float64 matrices, NaN for singular ones (0 in OpenCV's arithmetics)."""
+        """The inverses of float64 matrices, NaN for singular ones."""
         ...
 
 
@@ -294,7 +294,7 @@ def select_backend(function: str, backend: str, image: Tensor, rule: SamplingRul
     refused = {}
     for name in PREFERENCE if backend == "auto" else (backend,):
         exact = rule.arithmetic == "exact"
-        module = backend_module(name if exact else OPENCV.get(name, name))
+        module = backend_module(name) if exact or name not in OPENCV else opencv_backend(name)
         refused[name] = module.unsupported_reasons(image, rule)
         if not exact and name not in OPENCV:
             refused[name].append(f"has no arithmetic {rule.arithmetic!r}")
@@ -310,16 +310,12 @@ def refuse(function: str, backend: str, refused: Mapping[str, Sequence[str]]) ->
 
 
 def backend_module(name: str) -> Backend:
-    """The module of a backend or an arithmetic, by a plain import.
+    """The module of a backend, by a plain import.
 
     It does not use importlib's function, which Dynamo cannot trace.
     """
     if name == "reference":
         from warpkit.engine.sampling import reference as module
-    elif name == "opencv":
-        from warpkit.engine.arithmetic import opencv as module
-    elif name == "cpu_opencv":
-        from warpkit.engine.backends.cpu import opencv as module
     elif name == "cpu":
         from warpkit.engine.backends import cpu as module
     elif name == "cuda":
@@ -327,6 +323,13 @@ def backend_module(name: str) -> Backend:
     else:
         from warpkit.engine.backends import grid_sample as module
     return module
+
+
+def opencv_backend(name: str) -> Backend:
+    """OpenCV's arithmetics by one of `OPENCV`."""
+    from warpkit.engine.backends import opencv
+
+    return opencv.CPU if name == "cpu" else opencv.REFERENCE
 
 
 def named_backend(name: str, backend: object) -> str:

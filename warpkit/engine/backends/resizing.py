@@ -1,4 +1,4 @@
-"""Selects a backend for a call of `resize`.
+"""Selects a backend for a call of `resize`, and joins values with the gradient of "exact".
 
 A backend has `unsupported_reasons(image, rule)`, the reasons why a call is not supported, and
 `resize(image, size, rule, box)`; for arithmetics other than "exact" it also takes `factors`.
@@ -6,13 +6,17 @@ A backend has `unsupported_reasons(image, rule)`, the reasons why a call is not 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
 from types import ModuleType
 
 from torch import Tensor
 
-from warpkit.core.tracing import exports_to_onnx
+from warpkit.core.tracing import exports_to_onnx, peel
+from warpkit.engine.arithmetic import resize as arithmetics
 from warpkit.engine.backends import refuse
-from warpkit.engine.sampling.resize import ResizeRule
+from warpkit.engine.sampling.exact_gradient import with_exact_gradient
+from warpkit.engine.sampling.resize import Edges, Number, ResizeRule
 
 BACKENDS = ("reference", "cpu")
 """The backends of `resize`: plain torch on any device, and compiled kernels."""
@@ -50,3 +54,36 @@ def backend_module(name: str, rule: ResizeRule) -> ModuleType:
     else:
         from warpkit.engine.arithmetic import opencv_resize as module
     return module
+
+
+def resize(
+    module: ModuleType,
+    image: Tensor,
+    size: Sequence[int],
+    rule: ResizeRule,
+    box: tuple[Edges, Edges] | None,
+    factors: tuple[float, float] | None,
+) -> Tensor:
+    """The result of a backend's module; image (..., C, H, W)."""
+    if rule.arithmetic == "exact":
+        return module.resize(image, size, rule, box)
+    ends = [end for edges in box or () for end in (edges.low, edges.high)]
+    plain = None if box is None else [Edges(*map(_number, edges)) for edges in box]
+    if arithmetics.has_own_gradient(rule):
+        return module.resize(image, size, rule, plain, factors)
+    values = partial(module.resize, image.detach(), size, rule, plain, factors)
+    by_kernels = module is backend_module("cpu", rule)
+    exact_rule = arithmetics.exact_rule(rule)
+    exact = backend_module("cpu" if by_kernels else "reference", exact_rule)
+    surrogate = partial(exact.resize, image, size, exact_rule, box)
+    inputs = (image, *(end for end in ends if isinstance(end, Tensor)))
+    return with_exact_gradient(values, surrogate, *inputs, fused=by_kernels)
+
+
+def _number(end: Number) -> float:
+    """The end of a box, whose value can be read: see `warpkit.resizing`."""
+    if not isinstance(end, Tensor):
+        return end
+    known = peel(end)
+    assert known is not None
+    return known.detach().item()

@@ -23,6 +23,7 @@ from warpkit.core.tracing import NO_ONNX, exports_to_onnx, is_eager
 from warpkit.engine.compositing.canvases import Images
 from warpkit.engine.compositing.layers import Layers, Plain
 from warpkit.engine.compositing.rectangles import Rectangles, Rows
+from warpkit.engine.sampling.exact_gradient import Values
 from warpkit.engine.sampling.maps import added_to_pixels
 from warpkit.engine.sampling.reference import compute_dtype
 from warpkit.engine.sampling.resize import ResizeRule
@@ -44,17 +45,27 @@ def unsupported_reasons(image: Tensor, rule: SamplingRule | ResizeRule) -> list[
 
 
 def warp(
-    image: Tensor, to_source: Tensor, size: Sequence[int], fill: Tensor, rule: SamplingRule
+    image: Tensor,
+    to_source: Tensor,
+    size: Sequence[int],
+    fill: Tensor,
+    rule: SamplingRule,
+    values: Values | None = None,
 ) -> Tensor:
-    """As `reference.warp`."""
-    return _warp(image, to_source.double(), size, fill, rule, forward=False)
+    """As `reference.warp`; values: as in `with_exact_gradient`, here and below."""
+    return _warp(image, to_source.double(), size, fill, rule, values, forward=False)
 
 
 def warp_forward(
-    image: Tensor, matrix: Tensor, size: Sequence[int], fill: Tensor, rule: SamplingRule
+    image: Tensor,
+    matrix: Tensor,
+    size: Sequence[int],
+    fill: Tensor,
+    rule: SamplingRule,
+    values: Values | None = None,
 ) -> Tensor:
     """As `reference.warp_forward`."""
-    return _warp(image, matrix, size, fill, rule, forward=True)
+    return _warp(image, matrix, size, fill, rule, values, forward=True)
 
 
 def _warp(
@@ -63,52 +74,65 @@ def _warp(
     size: Sequence[int],
     fill: Tensor,
     rule: SamplingRule,
+    values: Values | None,
     *,
     forward: bool,
 ) -> Tensor:
     """forward: `matrix` (*M, 2 or 3, 3) maps source -> destination."""
     if image.dtype in HALVES:
-        return _warp(image.float(), matrix, size, fill, rule, forward=forward).to(image.dtype)
+        found = _warp(image.float(), matrix, size, fill, rule, values, forward=forward)
+        return found.to(image.dtype)
     if is_eager(image, matrix, fill):
         from warpkit.engine.backends.cpu import autograd
 
-        return autograd.call(
-            image, matrix, fill, autograd.WarpOptions(size, rule, forward, relative=False)
-        )
+        options = autograd.WarpOptions(size, rule, forward, relative=False)
+        return autograd.call(image, matrix, fill, options, values)
     from warpkit.engine.backends.cpu.operators import OPERATORS
 
     to_source = inverse_map(matrix.double()) if forward else matrix
     return OPERATORS.warp(image, to_source, size, fill, rule)
 
 
-def sample(image: Tensor, points: Tensor, fill: Tensor, rule: SamplingRule) -> Tensor:
+def sample(
+    image: Tensor,
+    points: Tensor,
+    fill: Tensor,
+    rule: SamplingRule,
+    values: Values | None = None,
+) -> Tensor:
     """As `reference.sample`."""
     if image.dtype in HALVES:
-        return sample(image.float(), points, fill, rule).to(image.dtype)
+        return sample(image.float(), points, fill, rule, values).to(image.dtype)
     points = points.to(compute_dtype(points.dtype))
     if is_eager(image, points, fill):
         from warpkit.engine.backends.cpu import autograd
 
         options = autograd.WarpOptions(points.shape[-3:-1], rule, forward=False, relative=False)
-        return autograd.call(image, points, fill, options)
+        return autograd.call(image, points, fill, options, values)
     from warpkit.engine.backends.cpu.operators import OPERATORS
 
     return OPERATORS.sample(image, points, fill, rule)
 
 
-def sample_offsets(image: Tensor, offsets: Tensor, fill: Tensor, rule: SamplingRule) -> Tensor:
+def sample_offsets(
+    image: Tensor,
+    offsets: Tensor,
+    fill: Tensor,
+    rule: SamplingRule,
+    values: Values | None = None,
+) -> Tensor:
     """`sample` at every pixel's own position plus its offset, added in float64.
 
     Tensors as in `reference.sample`. Plain offsets are added when they are read.
     """
     if image.dtype in HALVES:
-        return sample_offsets(image.float(), offsets, fill, rule).to(image.dtype)
+        return sample_offsets(image.float(), offsets, fill, rule, values).to(image.dtype)
     if is_eager(image, offsets, fill):
         from warpkit.engine.backends.cpu import autograd
 
         offsets = offsets.to(compute_dtype(offsets.dtype))
         options = autograd.WarpOptions(offsets.shape[-3:-1], rule, forward=False, relative=True)
-        return autograd.call(image, offsets, fill, options)
+        return autograd.call(image, offsets, fill, options, values)
     return sample(image, added_to_pixels(offsets), fill, rule)
 
 

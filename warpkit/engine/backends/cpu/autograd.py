@@ -19,6 +19,7 @@ from warpkit.core.tracing import is_eager, wants_gradient
 from warpkit.engine.backends.cpu import launch
 from warpkit.engine.backends.cpu.inverse import inverse_vjp, invert
 from warpkit.engine.backends.cpu.warp_calls import Shape, WarpCall
+from warpkit.engine.sampling.exact_gradient import Values
 from warpkit.engine.sampling.layout import are_planes, batch_of, dense_mapping
 from warpkit.engine.sampling.maps import added_to_pixels
 from warpkit.engine.sampling.maps import inverse_vjp as inverse_vjp_by_torch
@@ -39,8 +40,14 @@ class WarpOptions(NamedTuple):
     layout."""
 
 
-def call(image: Tensor, mapping: Tensor, fill: Tensor, options: WarpOptions) -> Tensor:
-    """The result for plain tensors.
+def call(
+    image: Tensor,
+    mapping: Tensor,
+    fill: Tensor,
+    options: WarpOptions,
+    values: Values | None = None,
+) -> Tensor:
+    """The result for plain tensors; values: computes it instead of the warp's kernel.
 
     image (*I, C, H, W); mapping (*M, 2 or 3, 3) or (*P, h, w, 2), pixels; fill broadcasts to the
     result, (*batch, C, h, w).
@@ -48,8 +55,10 @@ def call(image: Tensor, mapping: Tensor, fill: Tensor, options: WarpOptions) -> 
     if options.rule.interpolation == "nearest":  # it has no slope, and autograd should report that
         mapping = mapping.detach()
     if image.is_floating_point() and wants_gradient(image, mapping, fill):
-        found: Any = EagerWarp.apply(image, mapping, fill, options)
+        found: Any = EagerWarp.apply(image, mapping, fill, options, values)
         return found[0] if options.forward else found
+    if values is not None:
+        return values()
     return _result(image, invert(mapping) if options.forward else mapping, fill, options)
 
 
@@ -101,15 +110,20 @@ class EagerWarp(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, image: Tensor, mapping: Tensor, fill: Tensor, options: WarpOptions
+        ctx: Any,
+        image: Tensor,
+        mapping: Tensor,
+        fill: Tensor,
+        options: WarpOptions,
+        values: Values | None,
     ) -> Any:
-        """One launch.
+        """One launch, or the given values.
 
         Tensors as in `call`.
         """
         source = invert(mapping) if options.forward else mapping
         ctx.dense = dense_mapping(source.detach())
-        result = _result(image, ctx.dense, fill, options)
+        result = _result(image, ctx.dense, fill, options) if values is None else values()
         grad_mapping = ctx.needs_input_grad[1]
         # only the mapping's gradient needs the image's pixels
         kept = image if grad_mapping else _blank(image.shape, image.dtype)
@@ -152,7 +166,7 @@ class EagerWarp(torch.autograd.Function):
                 grad_mapping = inverse_vjp(source, grad_mapping, ctx.matrix_type)
             else:
                 grad_mapping = inverse_vjp_by_torch(source, grad_mapping).to(ctx.matrix_type)
-        return grad_image, grad_mapping, grad_fill, None
+        return grad_image, grad_mapping, grad_fill, None, None
 
 
 class EagerSplat(torch.autograd.Function):

@@ -1,7 +1,7 @@
 """OpenCV's pixels in the native library: the same bits as `arithmetic.opencv`, faster.
 
-It only computes values: for gradients, tangents and tracing, `arithmetic.opencv` is used. `launch`
-turns tensors into kernel calls; the kernels are native/opencv.cpp and opencv_nearest.cpp.
+Under tracing and transforms, `arithmetic.opencv` computes them. `launch` turns tensors into kernel
+calls; the kernels are native/opencv.cpp and opencv_nearest.cpp.
 """
 
 from __future__ import annotations
@@ -11,15 +11,9 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from warpkit.core.tracing import is_eager, wants_gradient
+from warpkit.core.tracing import is_eager
 from warpkit.engine.arithmetic import opencv
-from warpkit.engine.backends import cpu
 from warpkit.engine.sampling.rules import SamplingRule
-
-
-def unsupported_reasons(image: Tensor, rule: SamplingRule) -> list[str]:
-    """The reasons why the kernels do not support a call."""
-    return opencv.unsupported_reasons(image, rule) + cpu.unsupported_reasons(image, rule)
 
 
 def warp(
@@ -28,20 +22,12 @@ def warp(
     size: Sequence[int],
     fill: Tensor,
     rule: SamplingRule,
-    *,
     border_value: Tensor | None = None,
 ) -> Tensor:
     """As `opencv.warp`."""
-    if _is_traced(image, to_source, fill):
-        return opencv.warp(image, to_source, size, fill, rule, border_value=border_value)
+    if not is_eager(image, to_source, fill):
+        return opencv.warp(image, to_source, size, fill, rule, border_value)
     return _sample(image, to_source.double(), size, fill, rule, border_value)
-
-
-def warp_forward(
-    image: Tensor, matrix: Tensor, size: Sequence[int], fill: Tensor, rule: SamplingRule
-) -> Tensor:
-    """As `reference.warp_forward`."""
-    return warp(image, inverse_map(matrix.double()), size, fill, rule)
 
 
 def sample(
@@ -49,14 +35,12 @@ def sample(
     points: Tensor,
     fill: Tensor,
     rule: SamplingRule,
-    *,
     border_value: Tensor | None = None,
     fixed_map: bool = False,
 ) -> Tensor:
     """As `opencv.sample`."""
-    if _is_traced(image, points, fill):
-        options = {"border_value": border_value, "fixed_map": fixed_map}
-        return opencv.sample(image, points, fill, rule, **options)
+    if not is_eager(image, points, fill):
+        return opencv.sample(image, points, fill, rule, border_value, fixed_map)
     points = points if points.dtype in (torch.float32, torch.float64) else points.float()
     return _sample(image, points, points.shape[-3:-1], fill, rule, border_value, fixed_map)
 
@@ -81,18 +65,11 @@ def sample_maps(
 
 def inverse_map(matrix: Tensor) -> Tensor:
     """As `opencv.inverse_map`."""
-    if _is_traced(matrix):
+    if not is_eager(matrix):
         return opencv.inverse_map(matrix)
     from warpkit.engine.backends.cpu.inverse import invert
 
     return invert(matrix, singular_to_zero=True)
-
-
-def _is_traced(*tensors: Tensor) -> bool:
-    """Whether a derivative is needed, or the tensors have no readable memory."""
-    if not is_eager(*tensors):
-        return True
-    return tensors[0].is_floating_point() and wants_gradient(*tensors)
 
 
 def _sample(

@@ -96,8 +96,9 @@ def forward(
     second = None if second is None else second.detach().contiguous()
     made = prepare(image, mapping, fill, size, rule, fixed, border_value, fixed_map, second)
     others = 0 if second is None else address(second)
-    memory = torch.from_numpy(_run(made, address(image), address(mapping), others))
-    return memory.movedim(-1, -3) if made.call.channels_last else memory
+    memory = _run(made, address(image), address(mapping), others)
+    # rearranged by numpy: autograd forbids to write to a tensor's view
+    return torch.from_numpy(np.moveaxis(memory, -1, -3) if made.call.channels_last else memory)
 
 
 def prepare(

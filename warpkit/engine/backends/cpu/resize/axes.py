@@ -104,13 +104,12 @@ def _exact_taps(
 
 
 @lru_cache(maxsize=KEPT_TABLES)
-def table_axis(key: TableKey | None, side: int, kind: np.dtype, adjoint: bool) -> Axis:
+def table_axis(key: TableKey | None, side: int, kind: np.dtype) -> Axis:
     """The axis of a table; without a table, an unchanged axis of `side` pixels."""
     if key is None:
         return _still(side, np.ones(1, kind))
     pixel, weight, inside = table(*key)
-    weight = weight.astype(kind)
-    return _turned(side, pixel, weight, inside) if adjoint else make_axis(pixel, weight, inside)
+    return make_axis(pixel, weight.astype(kind), inside)
 
 
 @lru_cache(maxsize=KEPT_TABLES)

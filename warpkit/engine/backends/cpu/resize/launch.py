@@ -10,10 +10,8 @@ from torch import Tensor
 
 from warpkit.engine.arithmetic import opencv_ipp_resize, torch_resize
 from warpkit.engine.arithmetic import pillow as pillow_arithmetic
-from warpkit.engine.arithmetic.resize_tables import TableKey
 from warpkit.engine.backends.cpu import calls
 from warpkit.engine.backends.cpu.memory import empty
-from warpkit.engine.backends.cpu.resize.axes import table_axis
 from warpkit.engine.backends.cpu.resize.opencv_calls import opencv_call
 from warpkit.engine.backends.cpu.resize.prepared import (
     IMAGE,
@@ -22,12 +20,14 @@ from warpkit.engine.backends.cpu.resize.prepared import (
     ResizeCall,
     exact_call,
     pillow_call,
-    table_call,
     torch_call,
     torch_nearest_call,
 )
 from warpkit.engine.sampling.layout import is_channels_last
-from warpkit.engine.sampling.resize import AxisTaps, Edges, ResizeRule
+from warpkit.engine.sampling.resize import Edges, ResizeRule
+
+FLOATS = {torch.float32: np.dtype(np.float32), torch.float64: np.dtype(np.float64)}
+"""The types of results that may have gradients."""
 
 
 def exact(
@@ -67,8 +67,15 @@ def opencv(
     factors: tuple[float, float] | None,
 ) -> Tensor | None:
     """As `opencv_resize.resize`; None if no kernel sums like OpenCV."""
-    call = known_opencv(given(image), _plain(size), rule, factors)
-    return None if call is None else _launch(image, call)
+    size = _plain(size)
+    if (call := known_opencv(given(image), size, rule, factors)) is not None:
+        return _launch(image, call)
+    # some sums depend on OpenCV's order of memory
+    rows = image.detach().reshape(-1, *image.shape[-3:])
+    rows = rows.contiguous(memory_format=torch.channels_last)
+    if (call := known_opencv(given(rows), size, rule, factors)) is not None:
+        return _launch(rows, call, (*image.shape[:-2], *size))
+    return None
 
 
 def known_opencv(
@@ -76,37 +83,6 @@ def known_opencv(
 ) -> ResizeCall | None:
     """The call for such an image on this machine, cached."""
     return opencv_call(what, size, rule, factors, opencv_ipp_resize.AVX512)
-
-
-def by_tables(
-    image: Tensor,
-    tables: Sequence[TableKey | None],
-    kind: np.dtype,
-    size: Sequence[int],
-    *,
-    adjoint: bool,
-) -> Tensor:
-    """Resizes (..., C, H, W) by tables along x and y (None: unchanged), summed in the given type.
-
-    adjoint: the gradient of this, to `size` (H, W).
-    """
-    across, down = tables
-    return _launch(image, table_call(given(image), (across, down), _plain(size), kind, adjoint))
-
-
-def taps_by_tables(
-    tables: Sequence[TableKey | None], size: Sequence[int], kind: np.dtype, adjoint: bool
-) -> list[AxisTaps]:
-    """The taps of `by_tables` along x and y, for the reference's plain passes."""
-    found = []
-    for key, side in zip(tables, size[::-1], strict=True):
-        axis = table_axis(key, side, kind, adjoint)
-        place = axis.begin[:, None] + np.arange(max(axis.taps, 1))
-        inside = torch.from_numpy(place < axis.end[:, None])
-        place = place.clip(0, len(axis.pixel) - 1)
-        pixel = torch.from_numpy(axis.pixel[place].astype(np.int64))
-        found.append(AxisTaps(pixel, torch.from_numpy(axis.weight[place]), inside))
-    return found
 
 
 def given(image: Tensor) -> Given:
@@ -118,13 +94,20 @@ def _plain(size: Sequence[int]) -> tuple[int, int]:
     return int(size[0]), int(size[1])
 
 
-def _launch(image: Tensor, call: ResizeCall) -> Tensor:
-    """The result (..., C, h, w), in the memory format of the image (..., C, H, W)."""
+def _launch(image: Tensor, call: ResizeCall, shape: tuple[int, ...] | None = None) -> Tensor:
+    """The result (..., C, h, w), in the memory format of the image (..., C, H, W).
+
+    shape: makes it dense.
+    """
     last = is_channels_last(image)
     dense = image.detach() if last else image.detach().contiguous()
-    memory = result(call, calls.address(dense), np.dtype(f"i{image.dtype.itemsize}"))
-    out = torch.from_numpy(memory).view(image.dtype)
-    return out.permute(0, 3, 1, 2) if last else out
+    kind = FLOATS.get(image.dtype, np.dtype(f"i{image.dtype.itemsize}"))
+    memory = result(call, calls.address(dense), kind)
+    # rearranged by numpy: autograd forbids to write to a tensor's view
+    memory = memory.transpose(0, 3, 1, 2) if last else memory
+    memory = memory if shape is None else np.ascontiguousarray(memory).reshape(shape)
+    out = torch.from_numpy(memory)
+    return out if image.dtype in FLOATS else out.view(image.dtype)
 
 
 def result(call: ResizeCall, image: int, dtype: np.dtype) -> np.ndarray:

@@ -9,15 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from warpkit.core.tracing import in_transform, is_eager
-from warpkit.engine.arithmetic.resize_tables import TableKey
 from warpkit.engine.backends.cpu.resize import launch
+from warpkit.engine.sampling.exact_gradient import Values
 from warpkit.engine.sampling.layout import layout_of
-from warpkit.engine.sampling.resize import Edges, ResizeRule, two_passes
+from warpkit.engine.sampling.resize import Edges, ResizeRule
 
 LIBRARY = torch.library.Library("warpkit", "FRAGMENT")
 LIBRARY.define(
@@ -28,16 +27,24 @@ LIBRARY.define(
 
 
 def call(
-    image: Tensor, size: Sequence[int], rule: ResizeRule, box: Sequence[Edges] | None
+    image: Tensor,
+    size: Sequence[int],
+    rule: ResizeRule,
+    box: Sequence[Edges] | None,
+    values: Values | None = None,
 ) -> Tensor:
-    """As the reference's `resize`, in a form that any active transform can differentiate."""
+    """As the reference's `resize`, in a form that any active transform can differentiate.
+
+    values: as in `with_exact_gradient`.
+    """
     corners = [] if box is None else [float(edge) for e in box for edge in (e.low, e.high)]
-    return _call(image, list(size), rule.interpolation, rule.antialias, corners, False)
+    inputs = (image, list(size), rule.interpolation, rule.antialias, corners, False)
+    return _call(*inputs, values=values)
 
 
-def _call(*inputs: Any) -> Tensor:
+def _call(*inputs: Any, values: Values | None = None) -> Tensor:
     if in_transform() or is_eager(inputs[0]):  # cheaper than an operator
-        return Resize.apply(*inputs)  # pyright: ignore
+        return Resize.apply(*inputs, values)  # pyright: ignore
     return torch.ops.warpkit.cpu_resize(*inputs)
 
 
@@ -79,46 +86,6 @@ def _vmap(info: Any, dims: Sequence[int | None], image: Tensor, *options: Any) -
     return _call(image.movedim(dims[0], 0), *options), 0
 
 
-class ByTables(torch.autograd.Function):
-    """`launch.by_tables` of plain floats: linear, with its transpose as gradient."""
-
-    @staticmethod
-    def forward(
-        image: Tensor,
-        tables: Sequence[TableKey | None],
-        kind: np.dtype,
-        size: Sequence[int],
-        adjoint: bool,
-    ) -> Tensor:
-        """image (..., C, H, W); size: that of the result, or with adjoint that of the gradient."""
-        given = image.shape[-2:] if not adjoint else size
-        found = launch.by_tables(image, tables, kind, given, adjoint=adjoint)
-        return found.contiguous(memory_format=layout_of(image))
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
-        """Keep what the gradient needs."""
-        image, *options, _, adjoint = inputs
-        ctx.options = *options, tuple(image.shape[-2:]), not adjoint
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Any) -> Any:
-        """The transpose; in plain operations if only torch can read the gradient."""
-        (grad,), (tables, kind, size, adjoint) = grads, ctx.options
-        if in_transform() or is_eager(grad):
-            found: Any = ByTables.apply(grad, *ctx.options)
-        else:
-            given = size if adjoint else grad.shape[-2:]
-            found = two_passes(grad, *launch.taps_by_tables(tables, given, kind, adjoint))
-        return found, None, None, None, None
-
-    @staticmethod
-    def vmap(info: Any, in_dims: Any, *inputs: Any) -> Any:
-        """One batch dimension more."""
-        image, *options = inputs
-        return ByTables.apply(image.movedim(in_dims[0], 0), *options), 0
-
-
 LIBRARY.impl("cpu_resize", _forward, "CPU")
 torch.library.register_fake("warpkit::cpu_resize", _fake, lib=LIBRARY)
 torch.library.register_autograd("warpkit::cpu_resize", _vjp, setup_context=_keep, lib=LIBRARY)
@@ -126,24 +93,26 @@ torch.library.register_vmap("warpkit::cpu_resize", _vmap, lib=LIBRARY)
 
 
 class Resize(torch.autograd.Function):
-    """The operator without its overhead, and for torch.func's transforms."""
+    """The operator without its overhead, and for torch.func's transforms; the last input computes
+    the values instead, if it is not None."""
 
     @staticmethod
     def forward(*inputs: Any) -> Tensor:
         """As the operator."""
-        return _forward(*inputs)
+        values = inputs[-1]
+        return _forward(*inputs[:-1]) if values is None else values()
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
         """Keep what the gradient needs."""
-        _keep(ctx, inputs, output)
+        _keep(ctx, inputs[:-1], output)
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
         """The operator itself, transposed."""
-        return _vjp(ctx, *grads)
+        return *_vjp(ctx, *grads), None
 
     @staticmethod
     def vmap(info: Any, in_dims: Any, *inputs: Any) -> Any:
         """As the operator's rule, differentiable."""
-        return _vmap(info, in_dims, *inputs)
+        return _vmap(info, in_dims, *inputs[:-1])

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from warpkit.engine.arithmetic import pillow, torch_resize
-from warpkit.engine.arithmetic.resize_tables import TableKey, table
+from warpkit.engine.arithmetic.resize_tables import table
 from warpkit.engine.backends.cpu.calls import Family
 from warpkit.engine.backends.cpu.resize.axes import (
     Axis,
@@ -189,20 +189,6 @@ def moves(given: Given, size: Sequence[int], across: np.ndarray, down: np.ndarra
     return found._replace(values=prod(found.memory))
 
 
-Tables = tuple[TableKey | None, TableKey | None]
-
-
-@lru_cache(maxsize=KEPT_TABLES)
-def table_call(
-    given: Given, tables: Tables, size: tuple[int, int], kind: np.dtype, adjoint: bool
-) -> ResizeCall:
-    """Sums in the given type by tables along x and y; adjoint: their gradient, to `size` (H, W)."""
-    across, down = (
-        table_axis(key, side, kind, adjoint) for key, side in zip(tables, size[::-1], strict=True)
-    )
-    return sums(given, (across, down), kind.str[1:], down_first=True)
-
-
 @lru_cache(maxsize=KEPT_TABLES)
 def pillow_call(
     given: Given,
@@ -221,7 +207,7 @@ def pillow_call(
         return sums(given, axes, "u1", SHIFTED, down_first=down_first, bits=pillow.BITS)
     keys = (pillow.table_of(interpolation, axis) for axis in (across, down))
     x, y = (
-        table_axis(key, axis[0], np.dtype(np.float64), False)
+        table_axis(key, axis[0], np.dtype(np.float64))
         for key, axis in zip(keys, (across, down), strict=True)
     )
     return sums(given, (x, y), "f4", down_first=down_first)
