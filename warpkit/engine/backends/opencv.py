@@ -96,8 +96,11 @@ class OpenCVBackend:
         *,
         border_value: Tensor | None = None,
     ) -> Tensor:
-        """`sample` at every pixel's own position plus its offset, which OpenCV adds in the
-        offsets' own type."""
+        """`sample` at every pixel's own position plus its offset, which OpenCV adds in the offsets'
+        own type.
+
+        offsets (*P, h, w, 2), pixels; the others as in `Backend`.
+        """
 
         def values() -> Tensor:
             at = offsets.detach().to(torch.promote_types(offsets.dtype, torch.float32))
