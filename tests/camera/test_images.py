@@ -224,6 +224,13 @@ def test_the_optimal_camera_has_gradients_and_rejects_lenses_that_fold():
     wanted = "optimal_camera_matrix: `distortion` must be a lens that shows a part of every side"
     with pytest.raises(ValueError, match=re.escape(wanted)):
         camera.optimal_camera_matrix(SMALL, [-1.5, 0, 0, 0], SIZE, 0.0)
+    # under vmap no number can be read: NaN marks the lens
+    folds, some = double([-1.5, 0, 0, 0]), double([0.1, 0, 0, 0])
+    found = torch.vmap(lambda k: camera.optimal_camera_matrix(double(SMALL), k, SIZE, 0.0))(
+        torch.stack((folds, some))
+    )
+    assert found[0].isnan().all()
+    torch.testing.assert_close(found[1], optimal(some, double(0.0)))
 
 
 @pytest.mark.parametrize("square", [False, True])

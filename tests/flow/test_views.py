@@ -114,6 +114,16 @@ def test_each_flow_of_a_batch_is_scaled_by_its_own_longest_offset():
         assert torch.equal(image[index], flow.to_image(fields[index]))
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_no_colour_is_below_0_where_rounding_makes_the_longest_offset_longer_than_1(dtype):
+    """As it does for some 5 in 1,000 directions of float32, 1 of float64, after the division."""
+    angle = torch.linspace(0, 2 * torch.pi, 20_000, dtype=dtype)
+    offsets = 1e6 * torch.stack((angle.cos(), angle.sin()), -1)
+    colours = flow.to_image(offsets[:, None, None])  # each is the longest of its own flow
+    assert colours.min() == 0
+    assert colours.max() <= 1
+
+
 def test_no_motion_is_white_and_nan_is_black():
     assert (flow.to_image(torch.zeros(2, 2, 2)) == 1).all()
     field = torch.zeros(1, 3, 2)
