@@ -158,7 +158,7 @@ def axis_weights(t: Tensor, interpolation: str) -> list[Tensor]:
     raw = [_lanczos(t + 3 - k) for k in range(8)]
     total = sum(raw)
     weights = [raw[k] / total for k in range(8) if k != 3]
-    return [*weights[:3], 1 - sum(weights), *weights[3:]]
+    return [*weights[:3], 1 - sum(weights[1:], weights[0]), *weights[3:]]
 
 
 def _cubic_near(d: Tensor) -> Tensor:
