@@ -121,3 +121,19 @@ def test_kernels_and_torch_take_the_same_steps_on_unsmoothed_images(model, dtype
     corners = torch.tensor([[0.0, 0], [109, 0], [0, 95], [109, 95]], dtype=torch.float64)
     apart = wk.transform_points(fast.matrix, corners) - wk.transform_points(true, corners)
     assert apart.abs().max() < TOLERANCE["align pixels"]
+
+
+@pytest.mark.parametrize("loss", ["ecc", "ssd"])
+@pytest.mark.parametrize("native", [True, False])
+def test_a_step_that_leaves_too_little_overlap_is_rejected(loss, native, monkeypatch):
+    """Of a limit that no step reaches, nothing moves."""
+    moving, fixed = pictures(2, torch.float32)
+    if not native:
+        monkeypatch.setattr(solver, "select_descent", lambda *tensors: None)
+    start = torch.eye(2, 3).double()
+    options = {"loss": loss, "model": "affine", "levels": 1, "init": start}
+    moved = wk.align(moving, fixed, **options).matrix
+    monkeypatch.setattr(solver, "LEAST_OVERLAP", 10.0)
+    still = wk.align(moving, fixed, **options).matrix
+    assert torch.equal(still, start.expand(2, 2, 3))
+    assert not torch.equal(moved, still)

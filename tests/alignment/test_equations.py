@@ -7,6 +7,7 @@ import torch
 
 from tests.support.tolerances import TOLERANCE
 from warpkit.alignment import equations as module
+from warpkit.alignment import robust
 from warpkit.alignment.equations import Level, equations, slopes
 from warpkit.alignment.models import model_named, step_matrix
 from warpkit.engine.backends import select_sums
@@ -98,3 +99,27 @@ def test_the_equations_are_the_least_squares_ones():
     torch.testing.assert_close(found.rhs[0], rhs, rtol=0, atol=1e-5 * float(rhs.abs().max()))
     both = torch.cov(torch.stack((image.flatten(), other.flatten())), aweights=w, correction=0)
     assert float(found.score) == pytest.approx(float(both[0, 1] / (both[0, 0] * both[1, 1]).sqrt()))
+
+
+def test_gain_and_bias_have_derivatives_at_the_least_deviation():
+    """Of equal images the residuals' deviation is held, and has no equation of its own."""
+    generator = torch.Generator().manual_seed(0)
+    image = torch.randn(1, 1, 12, 15, generator=generator, dtype=torch.float64)
+    fixed, warped = image.clone().requires_grad_(), image.clone().requires_grad_()
+    weight = torch.ones(1, 1, 12, 15, dtype=torch.float64)
+
+    def sums_of(weights):
+        with_weights = (weights, weights * warped, weights * fixed)
+        pairs = (weights * warped.square(), weights * fixed.square(), weights * warped * fixed)
+        return torch.stack([part.sum((-1, -2)) for part in (*with_weights, *pairs)], -1)
+
+    images = robust.Images(fixed, warped, weight)
+    numbers = [[1.0]], [[0.0]], [robust.LEAST_DEVIATION]
+    found = robust.Fit(*(torch.tensor(n, dtype=torch.float64) for n in numbers))
+    fit = robust._with_derivatives(images, found, sums_of)
+    assert not torch.autograd.grad(fit.deviation.sum(), fixed, retain_graph=True)[0].any()
+    # gain = cov(fixed, warped) / var(warped): its derivative by fixed is the centred warped image
+    # over its sum of squares
+    centred = (image - image.mean()).square().sum()
+    (to_fixed,) = torch.autograd.grad(fit.gain.sum(), fixed)
+    torch.testing.assert_close(to_fixed, (image - image.mean()) / centred)

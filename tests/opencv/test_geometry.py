@@ -437,3 +437,17 @@ def test_errors(case):
 def test_a_missing_name_says_what_to_do(name):
     with pytest.raises(AttributeError, match=f"no attribute '{name}'.*import cv2 for the rest"):
         getattr(ours, name)
+
+
+@pytest.mark.parametrize("fraction", [0.0, 1e-7, 1e-6, 1e-5, 5e-5, 9e-5, 2e-4])
+def test_rectangles_at_fractions_that_cv2_does_not_divide_by(fraction):
+    """cv2's recurrence divides by the fraction along x, which counts as 1e-4 at least."""
+    cv2 = installed_opencv()
+    cv2.ipp.setUseIPP(False)
+    image = np.random.default_rng(0).integers(0, 256, (12, 14), dtype=np.uint8)
+    center = (1 + fraction, 1.5)
+    for kind in (-1, cv2.CV_32F):
+        truth = cv2.getRectSubPix(image, (3, 3), center, patchType=kind)
+        out = ours.getRectSubPix(image, (3, 3), center, patchType=kind)
+        limit = 0 if kind == -1 else TOLERANCE["order of sums"]
+        np.testing.assert_allclose(out, truth, rtol=limit, atol=0)

@@ -274,3 +274,24 @@ def test_an_infinite_border_gives_the_references_result(rule, value, dtype):
     assert torch.equal(found.isinf(), wanted.isinf())
     tolerance = TOLERANCE[f"cpu {dtype}"]
     torch.testing.assert_close(found, wanted, rtol=0, atol=tolerance, equal_nan=True)
+
+
+@pytest.mark.parametrize("border", ["constant", "replicate", "reflect_101", "wrap"])
+@pytest.mark.parametrize("interpolation", ["nearest", "bilinear", "bicubic", "lanczos4"])
+@pytest.mark.parametrize("backend", ["cpu", "reference"])
+def test_the_fill_gets_the_gradient_of_points_without_a_position(backend, interpolation, border):
+    """One for each such point, whatever the border, and none of the others inside the image."""
+    image = torch.rand(1, 2, 12, 13, dtype=torch.float64, requires_grad=True)
+    points = wk.pixel_grid((3, 4)).double()[None] + 4
+    for place, number in enumerate(WILD[:3] + WILD[5:]):
+        points[0, place // 4, place % 4, place % 2] = number
+    fill = torch.tensor([0.25, 0.5], dtype=torch.float64, requires_grad=True)
+    options = {"interpolation": interpolation, "border": border, "backend": backend}
+    out = wk.remap(image, points, border_value=fill, **options)
+    wanted = torch.tensor([[1.0, 10.0], [2.0, 20.0]], dtype=torch.float64)
+    for weights in wanted:
+        grads = torch.autograd.grad(
+            (out * weights[:, None, None]).sum(), (fill, image), retain_graph=True
+        )
+        torch.testing.assert_close(grads[0], 5 * weights)
+        torch.testing.assert_close(grads[1].sum((0, 2, 3)), 7 * weights)
