@@ -25,13 +25,12 @@ import warpkit as wk
 from benchmarks.indexing import about
 from warpkit import camera
 from warpkit.cli.bench.timing import Turns, in_turns
-from warpkit.cli.view import rotation
 from warpkit.engine.sampling import sphere as definition
 
 ROWS = Path(__file__).parents[1] / "data" / "benchmarks" / "spheres.csv"
 SPHERE, SIZE, FIELD = (1080, 2160), (1080, 1920), 90.0
 YAW, PITCH = 40.0, 15.0
-TURN = rotation(YAW, PITCH, 0.0)
+TURN = camera.rotation(yaw=YAW, pitch=PITCH)
 
 Way = Callable[[], Any]
 

@@ -58,6 +58,7 @@ CASES: dict[str, Callable[[Whole], Any]] = {
     "warp_perspective": lambda n: wk.warp_perspective(IMAGE, torch.eye(3), size=(n(4), n(5))),
     "pixel_grid": lambda n: wk.pixel_grid((n(4), n(5))),
     "image_center": lambda n: wk.image_center((n(4), n(5))),
+    "resize_matrix": lambda n: wk.resize_matrix((n(4), n(5)), (n(8), n(9))),
     "box_to_matrix": lambda n: wk.box_to_matrix(BOX, (n(4), n(5))),
     "to_theta": lambda n: wk.to_theta(EYE, (n(4), n(5)), (n(3), n(2)), align_corners=True),
     "from_theta": lambda n: wk.from_theta(EYE, (n(4), n(5)), (n(3), n(2))),

@@ -58,7 +58,8 @@ class PatchScene:
         if corners is not None:
             placed.insert(0, corners.double())
         if self.mirrored is not None:
-            flip = torch.eye(2, 3).to(boxes).expand(len(boxes), 2, 3).clone()
+            flip = torch.eye(2, 3, dtype=boxes.dtype, device=boxes.device)
+            flip = flip.repeat(len(boxes), 1, 1)
             flip[self.mirrored, 0, 0], flip[self.mirrored, 0, 2] = -1.0, self.patch_size[1] - 1.0
             placed.insert(0, flip)
         return compose(*placed)

@@ -126,7 +126,7 @@ def resize_matrix(size: Sequence[int], new_size: Sequence[int]) -> Tensor:
     h, w = checks.check_size("resize_matrix", "new_size", new_size)
     across, down = w / width, h / height
     rows = ((across, 0.0, (across - 1) / 2), (0.0, down, (down - 1) / 2))
-    return torch.tensor(rows)
+    return torch.tensor(rows, device=None)
 
 
 @batched(matrix=2)
@@ -161,9 +161,10 @@ def compose(*matrices: MatrixLike) -> Tensor:
     """
     if not matrices:
         checks.fail("compose", "matrices", "at least one matrix", "none")
-    if isinstance(matrices[0], checks.LISTS) and _holds_matrices(matrices[0]):
+    first = matrices[0]
+    if len(matrices) == 1 and isinstance(first, checks.LISTS) and _holds_matrices(first):
         wanted = "separate arguments: compose(a, b), or compose(*matrices) of a list"
-        checks.fail("compose", "matrices", wanted, f"a list of {len(matrices[0])}")
+        checks.fail("compose", "matrices", wanted, f"a list of {len(first)}")
     device, dtype = checks.result_kind(*matrices)
     tensors = [as_matrix("compose", m, f"matrices[{i}]", device) for i, m in enumerate(matrices)]
     batches = {f"matrices[{i}]": t.shape[:-2] for i, t in enumerate(tensors)}

@@ -35,7 +35,7 @@ def read_windows(
         return None
     if wants_gradient(*given):
         return None
-    sides = torch.tensor([image.shape[-2:] for image in given])
+    sides = torch.tensor([image.shape[-2:] for image in given], device="cpu")
     sides = sides[index] if len(given) > 1 else sides.expand(len(index), 2)
     ends = _ends(to_source.detach(), size, sides, rule)
     if ends is None:
@@ -51,7 +51,7 @@ def read_windows(
         parts.append(compute(part[None])[0])
     corner = first.to(to_source.dtype)
     moved = _moved(to_source, corner[:, 1], corner[:, 0])
-    return tuple(parts), moved, torch.arange(len(index))
+    return tuple(parts), moved, torch.arange(len(index), device="cpu")
 
 
 def _ends(
@@ -76,7 +76,7 @@ def _ends(
     first = torch.minimum(first, sides - 1)
     last = torch.maximum(last, first + 1)
     folds = torch.tensor(
-        [name not in ("constant", "replicate") for name in borders_of(rule.border)]
+        [name not in ("constant", "replicate") for name in borders_of(rule.border)], device="cpu"
     )
     beyond = folds & ((low < 0) | (high > sides))
     return torch.where(beyond, inside, first), torch.where(beyond, sides, last)

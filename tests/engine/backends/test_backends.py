@@ -10,19 +10,29 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import warpkit as wk
-from warpkit.engine.backends import BACKENDS, OPENCV, Backend, backend_module, prepared
+from warpkit.engine.backends import (
+    BACKENDS,
+    OPENCV,
+    Backend,
+    backend_module,
+    opencv_backend,
+    prepared,
+)
 
 DUTIES = [name for name in vars(Backend) if not name.startswith("_")]
 PACKAGE = Path(wk.__file__).parent
 
 
-@pytest.mark.parametrize("name", [*BACKENDS, *OPENCV.values()])
-def test_a_backend_has_all_functions_of_the_interface(name):
+@pytest.mark.parametrize(
+    ("select", "name"),
+    [*((backend_module, n) for n in BACKENDS), *((opencv_backend, n) for n in OPENCV)],
+)
+def test_a_backend_has_all_functions_of_the_interface(select, name):
     if name == "cuda":
         pytest.importorskip("triton")
     assert len(DUTIES) == 5
     for duty in DUTIES:
-        assert callable(getattr(backend_module(name), duty)), duty
+        assert callable(getattr(select(name), duty)), duty
 
 
 class Mode(TorchDispatchMode):

@@ -9,29 +9,34 @@ import numpy as np, torch
 from tests.support.guarded_memory import guard_what_is_made, guarded
 import warpkit as wk, warpkit.opencv as cv
 from warpkit import camera
-from warpkit.engine.backends.cpu import fits, lenses, levels
+from warpkit.engine.backends.cpu import fits, four_points, levels, similarity
+from warpkit.engine.backends.cpu import lens_fields, lens_inverses
+from warpkit.engine.operators.lens_field import Field
 guard_what_is_made()
 torch.manual_seed(0)
 bad = torch.tensor([0.0, 1.0, -1.0, 0.5, 1e5, -3e9, 1e300, float("nan"), float("inf")]).double()
 pick = lambda *shape: guarded(bad[torch.randint(len(bad), shape)])
-for kind in [lenses.Kind(n, False, o) for n in (4, 5, 8, 12, 14) for o in (False, True)] + [
-    lenses.Kind(4, True)
-]:
+every = (True,) * 4
+for model, n in [*(("brown", n) for n in (4, 5, 8, 12, 14)), ("fisheye", 4)]:
     for height, width in ((1, 1), (3, 7), (2, 33)):
-        numbers = pick(2, lenses.NUMBERS).numpy()
-        lenses.field(numbers, (height, width), kind)
-        lenses.field_backward(numbers, pick(2, height, width, 2), kind)
-        u, v, reach = pick(2, width), pick(2, width), pick(2, 3).numpy()
-        for numbers in (numbers, 0.01 * np.nan_to_num(np.clip(numbers, -1, 1))):
-            roots = lenses.solve(numbers, reach, u, v, kind)
-            lenses.solve_backward(numbers, roots, (pick(2, width), pick(2, width)), kind)
+        for opencv in (False, True):
+            options = Field(model, (height, width), opencv)
+            tensors = pick(2, 4 + n), pick(2, 3, 3)
+            _, rows = lens_fields.forward(options, *tensors)
+            grad = pick(2, height, width, 2)
+            lens_fields.backward(options, rows, (grad,), tensors, every)
+        for k in (pick(2, 1, n), guarded(0.01 * pick(2, 1, n).clamp(-1, 1).nan_to_num())):
+            tensors = k, pick(2, width), pick(2, width), pick(2, 1, 3)
+            _, roots = lens_inverses.forward(model, *tensors)
+            grads = pick(2, width), pick(2, width)
+            lens_inverses.backward(model, roots, grads, tensors, every)
 for n in (4, 5, 33):
     src, dst, weights = pick(3, n, 2), pick(3, n, 2), pick(3, n)
-    fits.similarity(src, dst, weights, torch.float64)
+    similarity.forward(torch.float64, src, dst, weights)
     fits.homography(pick(3, 8), src, dst, 30)
     if n == 4:
-        fits.four_points(src, dst, torch.float32)
-        fits.four_points_backward(src, dst, pick(3, 3, 3), torch.float32)
+        four_points.forward(torch.float32, src, dst)
+        four_points.backward(torch.float32, None, (pick(3, 3, 3),), (src, dst), every)
     lens, k = guarded(torch.eye(3).double()).numpy(), pick(4).numpy()
     for dtype in (np.float32, np.float64):
         points = src.numpy().astype(dtype)
