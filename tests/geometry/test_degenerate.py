@@ -48,6 +48,8 @@ def test_collinear_points_beside_others_have_gradients():
     src[2, 1, 0] = torch.nan
     with pytest.raises(ValueError, match="`dst`"):
         wk.perspective_from_points(line, src)
+    with pytest.raises(ValueError, match="`src` must be four finite points"):
+        wk.perspective_from_points(src, corners(1))
     assert wk.perspective_from_points(src[:0], line[:0]).shape == (0, 3, 3)
 
 

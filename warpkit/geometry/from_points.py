@@ -133,8 +133,9 @@ def _with_collinear(
     name: str, src: Tensor, dst: Tensor, matrix: Tensor, dtype: torch.dtype
 ) -> Tensor:
     """`matrix` (..., 3, 3), but where several fit, one of them; an error if none does."""
-    finite = dst.detach().isfinite().all(-1).all(-1)
-    checks.check_values(name, "dst", ~finite, "four finite points")
+    for argument, points in (("dst", dst), ("src", src)):
+        finite = points.detach().isfinite().all(-1).all(-1)
+        checks.check_values(name, argument, ~finite, "four finite points")
     src_lines, several = quads.lines(src, dtype), ~quads.has_one(src, dst, dtype)
     flat, bent = (lines.expand(several.shape) for lines in (src_lines.all(0), src_lines.any(0)))
     wanted = "four points of which no three are on a line, unless those of `dst` are too"

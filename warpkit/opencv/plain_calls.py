@@ -38,6 +38,8 @@ from warpkit.opencv.outputs import written
 
 FLOATS = {np.dtype(np.float32), np.dtype(np.float64)}
 NUMBERS = FLOATS | {np.dtype(np.int32), np.dtype(np.int64)}
+OF_TENSORS = {torch.float32, torch.float64, torch.int32, torch.int64}
+"""`NUMBERS` as tensors have them; numpy lacks others of torch's types."""
 
 
 def kernels() -> ModuleType | None:
@@ -66,9 +68,7 @@ def are_plain(*tensors: Tensor, followed: bool = True) -> bool:
 def numbers(value: Any, types: set[np.dtype] = NUMBERS) -> np.ndarray | None:
     """The numbers of an array or a tensor, of one of the types."""
     if isinstance(value, Tensor):
-        if value.layout != torch.strided or value.dtype.is_complex or not are_plain(value):
-            return None
-        if value.dtype == torch.bfloat16:
+        if value.dtype not in OF_TENSORS or value.layout != torch.strided or not are_plain(value):
             return None
         value = value.detach().numpy()
     return value if type(value) is np.ndarray and value.dtype in types else None
