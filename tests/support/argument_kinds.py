@@ -110,7 +110,7 @@ OF_TORCH_ALONE = {
 def as_array(part: Any) -> np.ndarray:
     """A part of a result as an array of its bits."""
     if isinstance(part, Tensor):
-        part = part.detach().cpu().resolve_conj()
+        part = part.detach().cpu().to_dense().resolve_conj()
         if part.dtype in OF_TORCH_ALONE:
             part = part.contiguous().view(OF_TORCH_ALONE[part.dtype])
         part = part.numpy()
