@@ -34,8 +34,6 @@ Prepared = Callable[..., Any]
 """Makes a call with the arrays of its key, in their order."""
 
 _calls: dict[Hashable, Prepared] = {}
-_order: list[Hashable] = []
-"""The keys of `_calls`."""
 _random = Random(0)  # of its own: a caller's seed stays as it is
 
 
@@ -83,13 +81,9 @@ def keep(key: Key, made: Prepared | None) -> None:
     """Use `made` for calls with this key from now on; nothing happens if either is None."""
     if key is None or made is None:
         return
-    if key not in _calls and len(_order) < KEPT:
-        _order.append(key)
-    elif key not in _calls:
+    if len(_calls) >= KEPT and key not in _calls:
         # at random: in a round of more shapes, the oldest would always be the next that is needed
-        place = _random.randrange(KEPT)
-        _calls.pop(_order[place], None)
-        _order[place] = key
+        _calls.pop(_random.choice(list(_calls)), None)
     _calls[key] = made
 
 
