@@ -257,7 +257,8 @@ def _rectangles(
             ends = [int(pick([box[axis + 2] - box[axis] for box in exact])) for axis in (0, 1)]
             choices.append((ends[0], ends[1]))
         choices.append((corner[0], corner[1]))
-        if window is not None and any(map(_is_cut, ramps)):
+        # a rectangle that rounded sides cover, beside one that ramps show; placing each takes long
+        if rule == "shortest" and window is not None and abs(corner[0] - corner[1]) > 4:
             near = [[c, c + 1, c - 1, c + 2, c - 2] for c in corner]
             choices += [(h, w) for h in near[0] for w in near[1]]
         for size in dict.fromkeys(choices):
