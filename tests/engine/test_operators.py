@@ -23,6 +23,7 @@ from warpkit.engine.operators.inverse import INVERT
 from warpkit.engine.operators.lens_field import FIELD, Field
 from warpkit.engine.operators.lens_inverse import UNBEND
 from warpkit.engine.operators.similarity import SIMILARITY
+from warpkit.engine.operators.sphere import VIEW, View
 
 pytestmark = pytest.mark.skipif(LIBRARY is None, reason="no native library")
 
@@ -87,6 +88,12 @@ def points(generator: torch.Generator) -> list[Tensor]:
     return [normal(generator, 2, 1, 5, 2), normal(generator, 3, 5, 2), weights]
 
 
+def sphere(generator: torch.Generator) -> list[Tensor]:
+    """Pictures, and matrices that show a pole."""
+    turn = torch.tensor([[1.0, 0, -2], [0, 0.1, 1], [0.1, -1, 0]], dtype=torch.float64)
+    return [normal(generator, 2, 1, 3, 8, 16), turn + 0.1 * normal(generator, 3, 3, 3)]
+
+
 NAN, DOUBLE = float("nan"), torch.float64
 CASES = {
     "inverse of (2, 3)": Case(INVERT, NAN, matrices(2), "exact inverse"),
@@ -106,6 +113,10 @@ CASES = {
     },
     "four points": Case(FOUR_POINTS, DOUBLE, corners, "quad kernels"),
     "similarity": Case(SIMILARITY, DOUBLE, points, "similarity kernels"),
+    **{
+        f"{rule} view": Case(VIEW, View((5, 7), rule), sphere, "cpu torch.float64")
+        for rule in ("bilinear", "bicubic", "lanczos4")
+    },
 }
 FEW = [
     "inverse of (2, 3)",
@@ -115,6 +126,7 @@ FEW = [
     "inverse of brown 14",
     "inverse of fisheye 4",
     "similarity",
+    "bicubic view",
 ]
 """One of each kind, for checks that take long."""
 
@@ -280,3 +292,13 @@ def test_without_kernels_the_formula_decides():
     assert float(torch.autograd.grad(operator(2.0, x), x)[0]) == 12
     (found,) = vjp(lambda y: formula(2.0, y), [x], [torch.ones(1)], [True])
     assert float(found.detach()) == 12
+
+
+def test_a_function_that_is_linear_has_second_gradients_of_zero():
+    picture, matrix = sphere(torch.Generator().manual_seed(0))
+    picture.requires_grad_()
+    seen = VIEW(View((5, 7), "nearest"), picture, matrix)
+    (grad,) = torch.autograd.grad(seen, picture, torch.ones_like(seen), create_graph=True)
+    assert float(grad.detach().sum()) == seen.numel()  # each pixel shows one of the picture's
+    (again,) = torch.autograd.grad(grad.square().sum(), picture)
+    assert torch.equal(again, torch.zeros_like(picture))

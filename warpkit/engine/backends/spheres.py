@@ -7,6 +7,7 @@ from torch import Tensor
 
 from warpkit.core.tracing import is_eager
 from warpkit.engine.backends import backend_module, select_backend
+from warpkit.engine.operators import sphere as operators
 from warpkit.engine.sampling import sphere
 from warpkit.engine.sampling.labels import as_bits, as_labels, as_signed, from_signed
 from warpkit.engine.sampling.layout import restore_memory_format
@@ -23,9 +24,7 @@ def view(
     """
     backend = select_backend(function, "auto", picture, SamplingRule(interpolation, "wrap"))
     if backend is backend_module("cpu") and is_eager(picture, matrix):
-        from warpkit.engine.backends.cpu import sphere as kernels
-
-        result = kernels.view(as_bits(picture), matrix, size, interpolation)
+        result = operators.view(as_bits(picture), matrix, size, interpolation)
         return as_labels(restore_memory_format(result, picture), picture.dtype)
     points = sphere.places_of_pixels(matrix, size, picture.shape[-2:])
     return sample(function, picture, points, interpolation)

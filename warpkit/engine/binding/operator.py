@@ -161,7 +161,10 @@ def vjp(
     results = results if isinstance(results, tuple) else (results,)
     of = [value for value, want in zip(apart, wanted, strict=True) if want]
     options = {"create_graph": in_graph, "allow_unused": True, "materialize_grads": True}
-    found = iter(torch.autograd.grad(results[: len(grads)], of, grads, **options))
+    # a gradient does not depend on the inputs in which its function is linear
+    depend = [n for n in range(len(grads)) if results[n].requires_grad]
+    values, seeds = [results[n] for n in depend], [grads[n] for n in depend]
+    found = iter(torch.autograd.grad(values, of, seeds, **options))
     return tuple(next(found) if want else None for want in wanted)
 
 

@@ -13,6 +13,7 @@ from tests.support.naive_sphere import turn
 from tests.support.tolerances import TOLERANCE
 from warpkit import camera
 from warpkit.engine.backends.cpu import sphere as kernels
+from warpkit.engine.operators.sphere import view
 from warpkit.engine.sampling import sphere as definition
 
 SIZES = [((37, 53), (1080, 2160)), ((1, 1), (7, 15)), ((5, 9), (4096, 8192)), ((3, 64), (8, 16))]
@@ -72,7 +73,7 @@ def test_nonfinite_directions_have_no_position():
 def test_views_and_their_gradients_match_the_definition(interpolation, dtype, size):
     picture = noise(3, *size, dtype=dtype).requires_grad_()
     matrix = matrices((37, 53))[:4].requires_grad_()  # the last one looks exactly at a pole
-    found = kernels.view(picture, matrix, (37, 53), interpolation)
+    found = view(picture, matrix, (37, 53), interpolation)
     points = definition.places_of_pixels(matrix, (37, 53), size)
     truth = definition.sample(picture, points, interpolation)
     near = TOLERANCE[f"cpu {dtype}"]

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from warpkit.core.tracing import is_eager, wants_gradient
-from warpkit.engine.backends.cpu import HALVES, calls, launch
+from warpkit.engine.backends.cpu import calls, launch
 from warpkit.engine.backends.cpu.memory import empty
+from warpkit.engine.operators.sphere import View
 from warpkit.engine.sampling import sphere
 from warpkit.engine.sampling.labels import as_signed
 from warpkit.engine.sampling.maps import rows_at
@@ -44,20 +44,6 @@ class Cap(NamedTuple):
     """(*P, N), bool: whether they do so in each view."""
 
 
-def view(picture: Tensor, matrix: Tensor, size: Size, interpolation: str) -> Tensor:
-    """As `sphere.sample` at `sphere.places_of_pixels`; eager.
-
-    picture (*I, C, H, W), with labels as their bits; matrix (*P, 3, 3), float64.
-    """
-    if picture.dtype in HALVES:
-        return view(picture.float(), matrix, size, interpolation).to(picture.dtype)
-    if interpolation == "nearest":  # it has no slope, and autograd should report that
-        matrix = matrix.detach()
-    if picture.is_floating_point() and wants_gradient(picture, matrix):
-        return View.apply(picture, matrix, size, interpolation)  # pyright: ignore
-    return _view(picture, matrix, size, interpolation)[0]
-
-
 def _rule(interpolation: str) -> SamplingRule:
     """No tap of the warp is beyond a pole; a border that keeps rows allows a split gradient."""
     return SamplingRule(interpolation, pair_of("replicate", "wrap"))
@@ -68,26 +54,27 @@ def _nothing(picture: Tensor) -> Tensor:
     return torch.zeros((), dtype=compute_dtype(picture.dtype), device="cpu")
 
 
-def _view(
-    picture: Tensor, matrix: Tensor, size: Size, interpolation: str
-) -> tuple[Tensor, Tensor, np.ndarray, list[Cap]]:
-    """As `view`; also returns the positions (NaN in caps), the ends of their rows, and the caps."""
+def forward(
+    options: View, picture: Tensor, matrix: Tensor
+) -> tuple[Tensor, tuple[Tensor, np.ndarray, list[Cap]]]:
+    """The view; and the positions (NaN in caps), the ends of their rows, and the caps."""
+    size, interpolation = options
     sphere_size = (picture.shape[-2], picture.shape[-1])
     nearest = interpolation == "nearest"
-    places, ends = found_places(matrix.detach(), size, sphere_size, fixed=nearest)
+    places, ends = found_places(matrix, size, sphere_size, fixed=nearest)
     caps = _caps(places, ends, sphere_size[0], interpolation)
     for cap in caps:
         places[..., cap.y, cap.x, :] = torch.where(
             cap.mine[..., None], torch.nan, places[..., cap.y, cap.x, :]
         )
     rule, nothing = _rule(interpolation), _nothing(picture)
-    result = launch.forward(picture.detach(), places, nothing, size, rule)
+    result = launch.forward(picture, places, nothing, size, rule)
     bits = as_signed(result)
     for cap in caps:
-        values = _of_cap(cap, _strip(picture.detach(), cap), matrix.detach(), interpolation)
+        values = _of_cap(cap, _strip(picture, cap), matrix, interpolation)
         others = bits[..., cap.y, cap.x]
         bits[..., cap.y, cap.x] = torch.where(cap.mine[..., None, :], as_signed(values), others)
-    return result, places, ends, caps
+    return result, (places, ends, caps)
 
 
 def _caps(places: Tensor, ends: np.ndarray, height: int, interpolation: str) -> list[Cap]:
@@ -129,67 +116,23 @@ def _of_cap(cap: Cap, strip: Tensor, matrix: Tensor, interpolation: str) -> Tens
     return sphere.sample(strip, points, interpolation, (cap.first, cap.height))[..., 0, :]
 
 
-class View(torch.autograd.Function):
-    """`view` with its gradient; second derivatives come from the definition."""
-
-    @staticmethod
-    def forward(
-        ctx: Any, picture: Tensor, matrix: Tensor, size: Size, interpolation: str
-    ) -> Tensor:
-        """Two launches.
-
-        Tensors as in `view`.
-        """
-        result, ctx.places, ctx.ends, ctx.caps = _view(picture, matrix, size, interpolation)
-        ctx.save_for_backward(picture, matrix)
-        ctx.options = size, interpolation
-        return result
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, Tensor | None, None, None]:
-        """Two more launches; the definition, if the gradient is differentiated or batched."""
-        (picture, matrix), (grad,) = ctx.saved_tensors, grads
-        wanted = ctx.needs_input_grad[:2]
-        if torch.is_grad_enabled() or not is_eager(grad):
-            found = _by_definition(picture, matrix, grad, ctx.options, wanted)
-        else:
-            found = _by_kernels(ctx, picture, matrix, grad, wanted)
-        return found[0], found[1], None, None
-
-
-def _by_definition(
-    picture: Tensor,
-    matrix: Tensor,
-    grad: Tensor,
-    options: tuple[Size, str],
+def backward(
+    options: View,
+    kept: tuple[Tensor, np.ndarray, list[Cap]],
+    grads: Sequence[Tensor],
+    tensors: Sequence[Tensor],
     wanted: Sequence[bool],
-) -> list[Tensor | None]:
-    """The gradients to picture and matrix of `view`; grad (*batch, C, h, w)."""
-    size, interpolation = options
-    create = torch.is_grad_enabled()
-    with torch.enable_grad():
-        points = sphere.places_of_pixels(matrix, size, picture.shape[-2:])
-        seen = sphere.sample(picture, points, interpolation)
-    inputs = [t for t, want in zip((picture, matrix), wanted, strict=True) if want]
-    found = iter(torch.autograd.grad(seen, inputs, grad, create_graph=create))
-    return [next(found) if want else None for want in wanted]
-
-
-def _by_kernels(
-    ctx: Any, picture: Tensor, matrix: Tensor, grad: Tensor, wanted: Sequence[bool]
-) -> list[Tensor | None]:
-    """The same, from the data that `View` saved.
-
-    Tensors as in `_by_definition`.
-    """
-    size, interpolation = ctx.options
+) -> tuple[Tensor, Tensor | None]:
+    """Two launches, and the definition in the caps."""
+    (size, interpolation), (places, ends, caps) = options, kept
+    (grad,), (picture, matrix) = grads, tensors
     rule, needs = _rule(interpolation), [*wanted, False]
-    inputs = (grad, picture, ctx.places, _nothing(picture), size, rule, needs)
-    grad_picture, grad_places, _ = launch.backward(*inputs, ends=ctx.ends)
+    inputs = (grad, picture, places, _nothing(picture), size, rule, needs)
+    grad_picture, grad_places, _ = launch.backward(*inputs, ends=ends)
     grad_matrix = None
     if wanted[1]:
         grad_matrix = _to_matrix(matrix, grad_places, size, (picture.shape[-2], picture.shape[-1]))
-    for cap in ctx.caps:
+    for cap in caps:
         with torch.enable_grad():
             strip, leaf = (t.detach().requires_grad_() for t in (_strip(picture, cap), matrix))
             values = _of_cap(cap, strip, leaf, interpolation)
@@ -199,7 +142,7 @@ def _by_kernels(
             _strip(grad_picture, cap).add_(to_strip)
         if grad_matrix is not None and to_matrix is not None:
             grad_matrix = grad_matrix + to_matrix
-    return [grad_picture if wanted[0] else None, grad_matrix]
+    return grad_picture, grad_matrix
 
 
 # -- the kernels of native/sphere.cpp --
