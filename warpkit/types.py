@@ -104,6 +104,8 @@ AlignmentLoss: TypeAlias = Literal["ecc", "ssd", "robust"]
 """The losses of `align`."""
 LensModel: TypeAlias = Literal["brown", "fisheye"]
 """The lens models, with OpenCV's coefficients."""
+DepthKind: TypeAlias = Literal["z", "ray", "inverse"]
+"""What depths are: along the optical axis, from the camera's centre, or 1 / z."""
 SplatMode: TypeAlias = Literal["sum", "average", "softmax"]
 """How `flow.splat` combines pixels that land on one position."""
 Space: TypeAlias = Literal["pixel", "theta"]

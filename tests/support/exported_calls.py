@@ -185,8 +185,26 @@ def _cameras() -> list[ExportedCall]:
                 (CAMERA, lens),
             ),
         ]
+    depth = floats("batch", 1, 24, 31)
+    turned = near([[0.8, 0.0, 0.6], [0.0, 1.0, 0.0], [-0.6, 0.0, 0.8]], noise=0.0)
+    pose = near([[1.0, 0, 0, 0.3], [0, 1, 0, -0.1], [0, 0, 1, 0.2]], noise=1e-4)
     return [
         *calls,
+        ExportedCall("camera.pose", "", camera.pose, (turned, floats("batch", 3))),
+        ExportedCall(
+            "camera.depth_points",
+            "pinholes",
+            lambda depth, *cameras: camera.depth_points(depth + 1, *cameras),
+            (depth, CAMERA, pose),
+        ),
+        ExportedCall(
+            "camera.warp_depth",
+            "pinholes, hidden points",
+            lambda image, depth, *cameras: camera.warp_depth(
+                image, depth + 1, *cameras, other_depth=2 - depth
+            ),
+            (floats("batch", 3, 24, 31), depth, CAMERA, pose),
+        ),
         ExportedCall(
             "camera.from_cube",
             "",

@@ -14,10 +14,16 @@ public functions, `optimal` the matrix that shows a whole image; `arguments` val
 The whole sphere is an equirectangular image (..., C, H, W), see `warpkit.engine.sampling.sphere`.
 `spheres` renders a camera at its centre, `views` has the camera's directions, `rotations` makes its
 rotation, and `cubes` has the six faces.
+
+`poses` relates two cameras, and `depth` warps the image of one to the other's view.
 """
 
 from warpkit.camera.cubes import from_cube as from_cube
 from warpkit.camera.cubes import to_cube as to_cube
+from warpkit.camera.depth import DepthPoints as DepthPoints
+from warpkit.camera.depth import DepthWarp as DepthWarp
+from warpkit.camera.depth import depth_points as depth_points
+from warpkit.camera.depth import warp_depth as warp_depth
 from warpkit.camera.images import distort as distort
 from warpkit.camera.images import undistort as undistort
 from warpkit.camera.maps import distort_map as distort_map
@@ -25,23 +31,29 @@ from warpkit.camera.maps import undistort_map as undistort_map
 from warpkit.camera.optimal import optimal_camera_matrix as optimal_camera_matrix
 from warpkit.camera.points import distort_points as distort_points
 from warpkit.camera.points import undistort_points as undistort_points
+from warpkit.camera.poses import pose as pose
 from warpkit.camera.rotations import rotation as rotation
 from warpkit.camera.spheres import from_sphere as from_sphere
 from warpkit.camera.spheres import to_sphere as to_sphere
 from warpkit.core.public import listing
 
 __all__ = [
+    "DepthPoints",
+    "DepthWarp",
+    "depth_points",
     "distort",
     "distort_map",
     "distort_points",
     "from_cube",
     "from_sphere",
     "optimal_camera_matrix",
+    "pose",
     "rotation",
     "to_cube",
     "to_sphere",
     "undistort",
     "undistort_map",
     "undistort_points",
+    "warp_depth",
 ]
 __dir__ = listing(__all__)
