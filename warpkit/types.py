@@ -12,18 +12,86 @@ their arguments by the same names.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, TypeAlias, TypedDict, TypeVar
+from typing import TypeAlias, TypedDict, TypeVar
 
 import numpy as np
 from torch import Tensor
 
-_IMPORTED = frozenset(globals())
+from warpkit.choices import AlignmentLoss as AlignmentLoss
+from warpkit.choices import AlignmentModel as AlignmentModel
+from warpkit.choices import Arithmetic as Arithmetic
+from warpkit.choices import BackendName as BackendName
+from warpkit.choices import Border as Border
+from warpkit.choices import BorderName as BorderName
+from warpkit.choices import Continuation as Continuation
+from warpkit.choices import DepthKind as DepthKind
+from warpkit.choices import Edge as Edge
+from warpkit.choices import FaceArithmetic as FaceArithmetic
+from warpkit.choices import FaceResizeArithmetic as FaceResizeArithmetic
+from warpkit.choices import Filter as Filter
+from warpkit.choices import ImageGradient as ImageGradient
+from warpkit.choices import Interpolation as Interpolation
+from warpkit.choices import LensModel as LensModel
+from warpkit.choices import Library as Library
+from warpkit.choices import MaskSpace as MaskSpace
+from warpkit.choices import Norm as Norm
+from warpkit.choices import Overlap as Overlap
+from warpkit.choices import Place as Place
+from warpkit.choices import ResizeArithmetic as ResizeArithmetic
+from warpkit.choices import ResizeBackendName as ResizeBackendName
+from warpkit.choices import RoundingRule as RoundingRule
+from warpkit.choices import Space as Space
+from warpkit.choices import SplatMode as SplatMode
+from warpkit.choices import StepName as StepName
+from warpkit.choices import Subsampling as Subsampling
+from warpkit.choices import Takes as Takes
+from warpkit.choices import Transformer as Transformer
+from warpkit.core.public import listing
 
-
-def __dir__() -> list[str]:
-    """The types alone, for an editor's completion."""
-    return sorted(name for name in globals() if not (name.startswith("_") or name in _IMPORTED))
-
+__all__ = [
+    "AlignmentLoss",
+    "AlignmentModel",
+    "Arithmetic",
+    "ArrayLike",
+    "BackendName",
+    "Border",
+    "BorderName",
+    "BoxesLike",
+    "Continuation",
+    "DepthKind",
+    "Edge",
+    "FaceArithmetic",
+    "FaceResizeArithmetic",
+    "Filter",
+    "FlowLike",
+    "Image",
+    "ImageGradient",
+    "ImageLike",
+    "IndexLike",
+    "Interpolation",
+    "LensModel",
+    "Library",
+    "MaskSpace",
+    "MatrixLike",
+    "Norm",
+    "Number",
+    "NumbersLike",
+    "Overlap",
+    "Place",
+    "PointsLike",
+    "ResizeArithmetic",
+    "ResizeBackendName",
+    "RoundingRule",
+    "SamplingKeywords",
+    "Space",
+    "SplatMode",
+    "StepName",
+    "Subsampling",
+    "Takes",
+    "Transformer",
+    "WarpKeywords",
+]
+__dir__ = listing(__all__)
 
 # Sequences are spelled out to the depth that a function takes: a recursive alias would accept any
 # text, since a str is a sequence of str
@@ -51,87 +119,6 @@ ImageLike: TypeAlias = Tensor | np.ndarray
 """An image (H, W) or (H, W, C) for `warpkit.opencv`; the other modules take tensors."""
 Image = TypeVar("Image", Tensor, np.ndarray)
 """The same, for a function that returns the type that it takes."""
-
-Interpolation: TypeAlias = Literal["nearest", "bilinear", "bicubic", "lanczos4"]
-"""The interpolations of the warps."""
-Filter: TypeAlias = Literal[
-    "nearest",
-    "nearest_exact",
-    "bilinear",
-    "bilinear_exact",
-    "bicubic",
-    "lanczos4",
-    "box",
-    "hamming",
-    "lanczos",
-    "area",
-]
-"""The filters of `resize`; each arithmetic has some of them."""
-BorderName: TypeAlias = Literal[
-    "constant", "replicate", "reflect", "reflect_101", "wrap", "transparent", "zeros", "border"
-]
-"""The borders: OpenCV's names, and torch's for constant 0 and replicate."""
-Border: TypeAlias = BorderName | Sequence[BorderName]
-"""One border, or two: (along y, along x)."""
-Continuation: TypeAlias = Literal["replicate", "reflect", "reflect_101", "wrap", "border"]
-"""The borders that continue an array with its own rows."""
-
-Arithmetic: TypeAlias = Literal["exact", "opencv4", "opencv5"]
-"""Whose pixels a warp returns."""
-FaceArithmetic: TypeAlias = Literal["auto", "exact", "opencv4", "opencv5"]
-"""The same, or the installed OpenCV's."""
-ResizeArithmetic: TypeAlias = Literal[
-    "exact", "opencv4", "opencv5", "opencv4_ipp", "opencv5_ipp", "pillow", "torchvision"
-]
-"""Whose pixels a resize returns."""
-FaceResizeArithmetic: TypeAlias = Literal[
-    "auto", "exact", "opencv4", "opencv5", "opencv4_ipp", "opencv5_ipp"
-]
-"""OpenCV's arithmetics, or that of the installed OpenCV."""
-
-BackendName: TypeAlias = Literal["auto", "cpu", "cuda", "grid_sample", "reference"]
-"""The backends of the warps."""
-ResizeBackendName: TypeAlias = Literal["auto", "cpu", "reference"]
-"""The backends of `resize`."""
-ImageGradient: TypeAlias = Literal["exact", "straight_through"]
-"""The gradient to the image."""
-
-AlignmentModel: TypeAlias = Literal[
-    "translation", "euclidean", "similarity", "affine", "perspective"
-]
-"""The motion models of `align`."""
-AlignmentLoss: TypeAlias = Literal["ecc", "ssd", "robust"]
-"""The losses of `align`."""
-LensModel: TypeAlias = Literal["brown", "fisheye"]
-"""The lens models, with OpenCV's coefficients."""
-DepthKind: TypeAlias = Literal["z", "ray", "inverse"]
-"""What depths are: along the optical axis, from the camera's centre, or 1 / z."""
-SplatMode: TypeAlias = Literal["sum", "average", "softmax"]
-"""How `flow.splat` combines pixels that land on one position."""
-Space: TypeAlias = Literal["pixel", "theta"]
-"""The coordinates of the matrices of `transform_patches`."""
-MaskSpace: TypeAlias = Literal["box", "image"]
-"""What a mask of `transform_patches` covers."""
-Overlap: TypeAlias = Literal["last", "sequential"]
-"""What overlapping objects of `transform_patches` read."""
-Edge: TypeAlias = Literal["hard", "soft"]
-"""How `transform_patches` handles a fractional box."""
-Place: TypeAlias = Literal["center", "start"]
-"""Where `letterbox` puts the image."""
-RoundingRule: TypeAlias = Literal["even", "down", "half_up"]
-"""How `letterbox` rounds the resized sides."""
-Transformer: TypeAlias = Literal["affine", "similarity", "perspective", "thin_plate"]
-"""The transforms of a spatial transformer."""
-Norm: TypeAlias = Literal["linf", "l2"]
-"""The norms of a perturbation."""
-StepName: TypeAlias = Literal["sign", "gradient"]
-"""The attacks' own steps, as an alternative to torch's optimizers."""
-Subsampling: TypeAlias = Literal["4:4:4", "4:2:2", "4:2:0"]
-"""How a JPEG file stores colours."""
-Library: TypeAlias = Literal["pillow", "torchvision"]
-"""The library whose resize an image processor calls."""
-Takes: TypeAlias = Literal["auto", "pil", "array", "tensor", "file"]
-"""The kind of image that a preprocessing program takes."""
 
 
 class SamplingKeywords(TypedDict, total=False):

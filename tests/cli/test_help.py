@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -29,6 +31,18 @@ def test_usage_shows_required_arguments(capsys: pytest.CaptureFixture[str]):
     assert "parity [OPTIONS] IMAGE...\n" in capsys.readouterr().out
     main(["compare", "--help"])
     assert "compare [OPTIONS] A B [IMAGE]...\n" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("words", ["--help", "warp --help", "export-resize -h", "--version"])
+def test_help_comes_without_torch(words: str):
+    """Importing torch takes two seconds; the rest of the command a quarter of one."""
+    code = (
+        "import sys; from warpkit.__main__ import main; "
+        f"status = main({words.split()}); assert 'torch' not in sys.modules; sys.exit(status)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "arpkit" in done.stdout
 
 
 NUMBERS = {

@@ -6,6 +6,7 @@ import ast
 import inspect
 import re
 import subprocess
+import sys
 from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -85,6 +86,23 @@ def test_modules_are_loaded_on_first_access():
     assert done.stdout.strip() == said
 
 
+def test_the_root_names_its_functions_without_torch_and_loads_them_on_first_use():
+    code = (
+        "import sys, warpkit as wk; assert not {'torch', 'numpy'} & set(sys.modules); "
+        "assert {*wk.__all__, 'flow'} < set(dir(wk)); assert 'torch' not in sys.modules; "
+        "from warpkit import *; assert wk.resize is resize and 'warp_affine' in vars(wk); "
+        "import pickle; assert pickle.loads(pickle.dumps(wk.warp_affine)) is warp_affine"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_after_torch_the_root_loads_the_operators_of_exported_programs():
+    code = "import torch, warpkit; print(torch.ops.warpkit.resize_table.default)"
+    done = subprocess.run([*python(), "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "warpkit.resize_table.default\n"
+
+
 def test_an_unknown_name_raises_the_usual_attribute_error():
     with pytest.raises(AttributeError, match="module 'warpkit' has no attribute 'warp_afine'"):
         wk.warp_afine  # pyright: ignore  # noqa: B018
@@ -92,7 +110,7 @@ def test_an_unknown_name_raises_the_usual_attribute_error():
 
 
 ROOMS = """
-    types core
+    core choices types
     engine engine.binding engine.sampling engine.arithmetic engine.definitions
     engine.compositing engine.operators engine.backends.operators engine.backends.prepared
     engine.backends.cpu engine.backends.cpu.opencv

@@ -9,7 +9,6 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated
 
-import torch
 import typer
 
 import warpkit as wk
@@ -360,6 +359,8 @@ def bench(
     if they are installed. If other programs used the machine, the exit status is 1 and nothing is
     written.
     """
+    import torch
+
     from warpkit.cli.bench.run import run
 
     try:

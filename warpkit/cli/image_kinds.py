@@ -6,12 +6,13 @@ import io
 import struct
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 from PIL import Image, ImageOps
-from torch import Tensor
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 KINDS = ("L", "LA", "RGB", "RGBA", "CMYK", "I;16", "I", "F")
 """Pillow's modes that can be warped; `plain_mode` converts all others to one of these."""
@@ -77,6 +78,8 @@ def decode(file: Image.Image) -> Picture:
 
     A mode that is not in KINDS is converted to the nearest one in it.
     """
+    import torch
+
     held, kept = bits(file)
     sixteen = file.format in ("PNG", "PPM")  # some versions of Pillow read their 16 bits as mode I
     file.load()
@@ -172,8 +175,7 @@ def as_image(picture: Picture) -> Image.Image:
     """Pillow's image of the pixels."""
     pixels = picture.pixels.permute(1, 2, 0).contiguous()
     if picture.mode == "I":
-        span = torch.iinfo(torch.int32)
-        pixels = pixels.round().clamp(span.min, span.max).to(torch.int32)
+        pixels = pixels.round().clamp(-(2**31), 2**31 - 1).int()
     values = pixels.numpy()
     if picture.mode == "CMYK":
         return Image.frombytes("CMYK", (values.shape[1], values.shape[0]), values.tobytes())

@@ -5,16 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import typer
 
-from warpkit import types
-from warpkit.alignment.arguments import LOSSES
-from warpkit.alignment.models import MODELS
-from warpkit.core.checks import Name
-from warpkit.engine.arithmetic.resize import RESIZE_ARITHMETICS
-from warpkit.engine.sampling.rules import ARITHMETICS, INTERPOLATIONS
+from warpkit import choices
+from warpkit.choices import (
+    ALIGNMENT_LOSSES,
+    ALIGNMENT_MODELS,
+    ARITHMETICS,
+    INTERPOLATIONS,
+    RESIZE_ARITHMETICS,
+)
+
+Name = TypeVar("Name", bound=str)
 
 GATHERED = {
     "--angle",
@@ -107,10 +111,10 @@ def one_of(names: Collection[Name]) -> Callable[..., Name]:
     return parse
 
 
-def a_border(text: str) -> types.Border:
+def a_border(text: str) -> choices.Border:
     """One border of `SHOWN`, or two as Y,X."""
     words = text.split(",")
-    names: tuple[types.BorderName, ...] = tuple(
+    names: tuple[choices.BorderName, ...] = tuple(
         name for word in words for name in SHOWN if name == word
     )
     if len(words) > 2 or len(names) < len(words):
@@ -147,7 +151,7 @@ def option(parser: Callable[..., Any], metavar: str, help: str) -> Any:
     return typer.Option(parser=parser, metavar=metavar, help=help)
 
 
-SHOWN: tuple[types.BorderName, ...] = ("constant", "replicate", "reflect", "reflect_101", "wrap")
+SHOWN: tuple[choices.BorderName, ...] = ("constant", "replicate", "reflect", "reflect_101", "wrap")
 """The borders on the command line; "transparent" is missing, as there is no background."""
 
 Files = Annotated[
@@ -226,11 +230,13 @@ NewSize = Annotated[
     Numbers | None,
     option(numbers(2, positive=True, whole=True), "H W", "The result's height and width."),
 ]
-Model = Annotated[types.AlignmentModel, option(one_of(MODELS), "NAME", ", ".join(MODELS))]
+Model = Annotated[
+    choices.AlignmentModel, option(one_of(ALIGNMENT_MODELS), "NAME", ", ".join(ALIGNMENT_MODELS))
+]
 Loss = Annotated[
-    types.AlignmentLoss,
+    choices.AlignmentLoss,
     option(
-        one_of(LOSSES),
+        one_of(ALIGNMENT_LOSSES),
         "NAME",
         "ecc (ignores gain and bias), ssd, robust (also ignores what only one image shows)",
     ),
@@ -240,7 +246,7 @@ Init = Annotated[
     option(one_of(("search",)), "search", "Try all rotations and scales from 0.5 to 2."),
 ]
 Interpolation = Annotated[
-    types.Interpolation, option(one_of(INTERPOLATIONS), "NAME", ", ".join(INTERPOLATIONS))
+    choices.Interpolation, option(one_of(INTERPOLATIONS), "NAME", ", ".join(INTERPOLATIONS))
 ]
 Antialias = Annotated[
     bool, typer.Option("--antialias", help="Average over the pixels that become one.")
@@ -250,11 +256,11 @@ ShownBorder = Annotated[
     option(a_border, "NAME[,NAME]", ", ".join(SHOWN) + "; two names are for y and x."),
 ]
 Arithmetic = Annotated[
-    types.Arithmetic,
+    choices.Arithmetic,
     option(one_of(ARITHMETICS), "NAME", "exact, or OpenCV's pixels bit for bit: opencv4, opencv5"),
 ]
 ParityArithmetic = Annotated[
-    types.FaceArithmetic,
+    choices.FaceArithmetic,
     option(
         one_of(("auto", *ARITHMETICS)),
         "NAME",
@@ -274,7 +280,7 @@ Scales = Annotated[
     option(numbers(1, 2, positive=True), "S [S]", "Instead of --size; one per side, or one."),
 ]
 Filter = Annotated[
-    types.Filter,
+    choices.Filter,
     option(
         str,  # the valid names depend on the arithmetic
         "NAME",
@@ -291,7 +297,7 @@ Means = Annotated[
     ),
 ]
 ResizeArithmetic = Annotated[
-    types.ResizeArithmetic,
+    choices.ResizeArithmetic,
     option(
         one_of(RESIZE_ARITHMETICS),
         "NAME",

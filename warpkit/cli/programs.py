@@ -11,12 +11,12 @@ from typing import Annotated, Any, get_args
 
 import typer
 
-from warpkit import types
+from warpkit import choices
 from warpkit.cli.errors import CommandError, check_apart
 from warpkit.cli.image_files import check_target, read_photograph, replacing
 from warpkit.cli.options import one_of, option
 
-KINDS: tuple[types.Takes, ...] = get_args(types.Takes)
+KINDS: tuple[choices.Takes, ...] = get_args(choices.Takes)
 
 Asked = Annotated[
     str,
@@ -45,7 +45,7 @@ Photographs = Annotated[
     ),
 ]
 Takes = Annotated[
-    types.Takes,
+    choices.Takes,
     option(
         one_of(KINDS),
         "NAME",

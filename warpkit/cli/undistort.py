@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import torch
 import typer
 
-from warpkit import camera, types
+from warpkit import choices
 from warpkit.cli.errors import CommandError
-from warpkit.cli.image_kinds import Picture
 from warpkit.cli.options import (
     Alpha,
     Antialias,
@@ -31,9 +29,9 @@ from warpkit.cli.options import (
     ShownBorder,
     Workers,
 )
-from warpkit.cli.warp.work import sampled
-from warpkit.core.numbers import listed
-from warpkit.engine.definitions.lens_models import COUNTS
+
+if TYPE_CHECKING:
+    from warpkit.cli.image_kinds import Picture
 
 
 def undistort(
@@ -87,14 +85,17 @@ class Options:
     distortion: Numbers | None
     fisheye: bool
     alpha: Numbers | None
-    interpolation: types.Interpolation
+    interpolation: choices.Interpolation
     antialias: bool
-    border: types.Border
+    border: choices.Border
     border_value: Numbers
-    arithmetic: types.Arithmetic
+    arithmetic: choices.Arithmetic
 
     def check(self) -> None:
         """Reject options that are invalid for every picture."""
+        from warpkit.core.numbers import listed
+        from warpkit.engine.definitions.lens_models import COUNTS
+
         for name, value in (("--camera", self.camera), ("--distortion", self.distortion)):
             if value is None:
                 raise CommandError(f"Missing option '{name}'.")
@@ -112,12 +113,17 @@ class Options:
             raise CommandError(f"--antialias is for --arithmetic exact, got {self.arithmetic}")
 
     @property
-    def model(self) -> types.LensModel:
+    def model(self) -> choices.LensModel:
         """The lens model's name in `warpkit.camera`."""
         return "fisheye" if self.fisheye else "brown"
 
     def apply(self, picture: Picture) -> Picture:
         """The picture that the camera would take without lens distortion."""
+        import torch
+
+        from warpkit import camera
+        from warpkit.cli.warp.work import sampled
+
         fx, fy, cx, cy = self.camera or (1.0, 1.0, 0.0, 0.0)  # `check` rejects None
         matrix = torch.tensor([[fx, 0, cx], [0, fy, cy], [0, 0, 1]], dtype=torch.float64)
         given = self.distortion or ()

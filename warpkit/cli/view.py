@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import torch
 import typer
-from torch import Tensor
 
-from warpkit import camera, types
+from warpkit import choices
 from warpkit.cli.errors import CommandError
-from warpkit.cli.image_kinds import Picture
 from warpkit.cli.options import (
     Antialias,
     Files,
@@ -29,7 +26,11 @@ from warpkit.cli.options import (
     option,
 )
 from warpkit.cli.sizes import check_size
-from warpkit.cli.warp.work import mix_visible
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from warpkit.cli.image_kinds import Picture
 
 FIELD, SIZE = 90.0, (720, 1280)
 """The defaults of a view: degrees; height and width."""
@@ -104,7 +105,7 @@ class Options:
     """fov, yaw, pitch and roll, as far as they are given."""
     size: Numbers | None
     fisheye: bool
-    interpolation: types.Interpolation
+    interpolation: choices.Interpolation
     antialias: bool
 
     def check(self) -> None:
@@ -119,6 +120,11 @@ class Options:
 
     def apply(self, picture: Picture) -> Picture:
         """The view that a picture gives."""
+        import torch
+
+        from warpkit import camera
+        from warpkit.cli.warp.work import mix_visible
+
         height, width = self.size or SIZE
         degrees = torch.tensor(
             [self.angles.get(name, 0.0) for name in ("yaw", "pitch", "roll")], dtype=torch.float64

@@ -2,41 +2,26 @@
 
 from __future__ import annotations
 
-from typing import get_args
-
 import torch
 from torch import Tensor
 
+from warpkit.choices import (
+    OPENCV_FILTERS,
+    PILLOW_FILTERS,
+    RESIZE_ARITHMETICS,
+    TORCH_FILTERS,
+    Filter,
+    ResizeArithmetic,
+)
 from warpkit.core import checks
 from warpkit.core.names import instead_of
 from warpkit.core.tracing import has_tangents, in_transform, wants_gradient
 from warpkit.engine.arithmetic.torch_resize import check_floats
 from warpkit.engine.sampling.resize import AREA_FILTERS, POINT_FILTERS, ResizeRule
-from warpkit.types import Filter, ResizeArithmetic
 
 OPENCV: tuple[ResizeArithmetic, ...] = ("opencv4", "opencv5", "opencv4_ipp", "opencv5_ipp")
 """cv2.resize's pixels; _ipp: with Intel's library, which the x86 wheels switch on."""
 
-RESIZE_ARITHMETICS: tuple[ResizeArithmetic, ...] = get_args(ResizeArithmetic)
-
-OPENCV_FILTERS: tuple[Filter, ...] = (
-    "nearest",
-    "nearest_exact",
-    "bilinear",
-    "bilinear_exact",
-    "bicubic",
-    "area",
-    "lanczos4",
-)
-TORCH_FILTERS: tuple[Filter, ...] = (
-    "nearest",
-    "nearest_exact",
-    "bilinear",
-    "bicubic",
-    "area",
-    "lanczos",
-)
-PILLOW_FILTERS: tuple[Filter, ...] = ("nearest", "box", "bilinear", "hamming", "bicubic", "lanczos")
 EXACT_FILTERS: tuple[Filter, ...] = (
     *POINT_FILTERS,
     *(name for name in AREA_FILTERS if name not in POINT_FILTERS),

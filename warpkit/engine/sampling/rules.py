@@ -23,17 +23,17 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import reduce
-from typing import NamedTuple, get_args
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from warpkit.types import Arithmetic, BorderName, Interpolation
+from warpkit.choices import ARITHMETICS as ARITHMETICS
+from warpkit.choices import INTERPOLATIONS, BorderName
 
 TAPS = {"nearest": 1, "bilinear": 2, "bicubic": 4, "lanczos4": 8}
 """Interpolations, and the number of neighbours that each reads along an axis."""
 
-INTERPOLATIONS: tuple[Interpolation, ...] = get_args(Interpolation)
 BORDERS: tuple[BorderName, ...] = (
     "constant",
     "replicate",
@@ -45,7 +45,6 @@ BORDERS: tuple[BorderName, ...] = (
 CODE = {name: code for names in (INTERPOLATIONS, BORDERS) for code, name in enumerate(names)}
 """The numbers of interpolations and borders in compiled kernels."""
 
-ARITHMETICS: tuple[Arithmetic, ...] = get_args(Arithmetic)
 MISSING_BORDERS = ("constant", "transparent")
 """The borders under which taps outside the image are missing; others assign them a pixel."""
 
