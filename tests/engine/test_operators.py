@@ -17,13 +17,17 @@ from tests.support.second_order import gradgradcheck
 from tests.support.tolerances import TOLERANCE
 from warpkit.engine.backends.cpu.opened import LIBRARY
 from warpkit.engine.binding.operator import Operator, vjp
+from warpkit.engine.compositing.canvases import Canvas
+from warpkit.engine.compositing.rectangles import rectangles
 from warpkit.engine.definitions import lens_inverse, lens_models
 from warpkit.engine.operators.four_points import FOUR_POINTS
 from warpkit.engine.operators.inverse import INVERT
 from warpkit.engine.operators.lens_field import FIELD, Field
 from warpkit.engine.operators.lens_inverse import UNBEND
+from warpkit.engine.operators.objects import CROP, PAINT, Crop, Paint
 from warpkit.engine.operators.similarity import SIMILARITY
 from warpkit.engine.operators.sphere import VIEW, View
+from warpkit.engine.sampling.rules import SamplingRule
 
 pytestmark = pytest.mark.skipif(LIBRARY is None, reason="no native library")
 
@@ -34,7 +38,7 @@ class Case(NamedTuple):
     operator: Operator
     options: Any
     make: Callable[[torch.Generator], list[Tensor]]
-    """Tensors of batches that broadcast, (2, 1) and (3,)."""
+    """Tensors of batches that broadcast, (2, 1) and (3,), or of objects and images."""
     tolerance: str
     constants: int = 0
     """How many of the last tensors have no gradient."""
@@ -94,6 +98,42 @@ def sphere(generator: torch.Generator) -> list[Tensor]:
     return [normal(generator, 2, 1, 3, 8, 16), turn + 0.1 * normal(generator, 3, 3, 3)]
 
 
+LINEAR = SamplingRule("bilinear", "constant")
+IMAGE_OF, SHIFTS = torch.tensor([0, 1, 1, 0]), [[1.3, 0.4], [2.2, -0.7], [-1.6, 1.4], [0.3, 0.2]]
+"""The images of four objects, and the positions that their first pixels read."""
+
+
+def maps(generator: torch.Generator) -> Tensor:
+    shifts = torch.tensor(SHIFTS, dtype=torch.float64)[..., None]
+    turns = torch.eye(2, dtype=torch.float64) + 0.1 * normal(generator, 4, 2, 2)
+    return torch.cat((turns, shifts), -1)
+
+
+def crops(generator: torch.Generator) -> list[Tensor]:
+    """Maps, fill values, and a list of two images."""
+    fill, images = normal(generator, 4, 3, 1, 1), [normal(generator, 3, 9, 7) for _ in range(2)]
+    return [maps(generator), fill, *images]
+
+
+def patches(generator: torch.Generator) -> list[Tensor]:
+    """Maps, patches, one mask for all, opacities, and a batch of images."""
+    mask, opacity = normal(generator, 1, 1, 4, 5).sigmoid(), normal(generator, 4).sigmoid()
+    paint = [normal(generator, 4, 3, 4, 5), mask, opacity, normal(generator, 2, 3, 9, 11)]
+    return [maps(generator), *paint]
+
+
+def paint(*layers: str) -> Paint:
+    places = torch.tensor([[0, 1], [2, 0], [3, 4], [1, 2]])
+    edges = torch.cat((places, places + torch.tensor([5, 4])), -1)
+    boxes = rectangles(edges.double(), IMAGE_OF, Canvas(2, 9, 11, None, 198), touched=False)
+    return Paint(("to_source", *layers), boxes, LINEAR, None, None)
+
+
+def windows(generator: torch.Generator) -> list[Tensor]:
+    """Maps, fill values, and a batch of images."""
+    return [maps(generator), normal(generator, 3, 4), normal(generator, 2, 3, 9, 11)]
+
+
 NAN, DOUBLE = float("nan"), torch.float64
 CASES = {
     "inverse of (2, 3)": Case(INVERT, NAN, matrices(2), "exact inverse"),
@@ -117,6 +157,9 @@ CASES = {
         f"{rule} view": Case(VIEW, View((5, 7), rule), sphere, "cpu torch.float64")
         for rule in ("bilinear", "bicubic", "lanczos4")
     },
+    "crops": Case(CROP, Crop(IMAGE_OF, (4, 5), LINEAR, False), crops, "cpu torch.float64"),
+    "patches": Case(PAINT, paint("patches", "mask", "opacity"), patches, "cpu torch.float64"),
+    "opaque boxes": Case(PAINT, paint("fill"), windows, "cpu torch.float64"),
 }
 FEW = [
     "inverse of (2, 3)",
@@ -128,7 +171,10 @@ FEW = [
     "similarity",
     "bicubic view",
 ]
-"""One of each kind, for checks that take long."""
+"""One of each kind with batches that broadcast, for checks that take long."""
+
+OBJECTS = ["crops", "patches", "opaque boxes"]
+"""These have no batches; the public functions' tests vmap and compile them."""
 
 
 def drawn(case: Case, seed: int = 0) -> list[Tensor]:
@@ -187,7 +233,7 @@ def test_values_and_first_gradients_are_the_formulas(name):
     assert torch.equal(alone[0], grads[0][0])
 
 
-@pytest.mark.parametrize("name", FEW)
+@pytest.mark.parametrize("name", FEW + OBJECTS)
 def test_gradients_of_all_orders_and_modes(name):
     case = CASES[name]
     tensors = drawn(case)
@@ -208,7 +254,7 @@ def test_gradients_of_all_orders_and_modes(name):
     assert_close(in_graph, plain, case.tolerance)
 
 
-@pytest.mark.parametrize("name", FEW)
+@pytest.mark.parametrize("name", FEW + OBJECTS)
 def test_a_gradient_that_is_one_percent_off_fails(name, monkeypatch):
     case = CASES[name]
     module: Any = case.operator.kernels["cpu"]()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 
 import torch
 from torch import Tensor
@@ -12,9 +11,8 @@ from warpkit.core import checks
 from warpkit.core.caller_warnings import warn_of_lost_gradients
 from warpkit.core.sharding import objects
 from warpkit.core.tracing import peel
-from warpkit.engine import backends
-from warpkit.engine.compositing.canvases import Images, canvas_of, flat
-from warpkit.engine.compositing.gather import Points, sample_opaque
+from warpkit.engine.compositing.canvases import Images
+from warpkit.engine.operators.objects import Crop, crop
 from warpkit.engine.sampling.antialias import (
     MOST_AFFINE,
     MOST_PERSPECTIVE,
@@ -111,14 +109,10 @@ def crop_patches(
         found = read_windows(*given)
         found = found or (_computed(data.pixels), to_source, index)
     pixels, to_source, index = found or (data.pixels, to_source, index)
-    painter = backends.select_painter(name, pixels, rule)
 
     def sampled(places: Tensor, size: tuple[int, int]) -> Tensor:
         """The images at places (N, 2 or 3, 3) or (N, *size, 2)."""
-        reference = partial(_crop_reference, index, size, rule, upright)
-        if painter is None:
-            return reference(pixels, places, by_item)
-        return painter.crop(pixels, places, by_item, index, size, rule, reference)
+        return crop(pixels, places, by_item, Crop(index, size, rule, upright))
 
     if samples is False:
         crops = sampled(to_source, size)
@@ -182,49 +176,6 @@ def _weighted(values: Tensor, weights: Tensor) -> Tensor:
     pairs = zip(values.unbind(-1), weights.to(values.dtype).unbind(-1), strict=True)
     terms = (weight[:, None, None, None] * value for value, weight in pairs)
     return sum(terms, torch.zeros((), dtype=values.dtype, device=values.device))
-
-
-def _crop_reference(
-    index: Tensor,
-    size: tuple[int, int],
-    rule: SamplingRule,
-    upright: bool,
-    images: Images,
-    places: Tensor,
-    fill: Tensor,
-) -> Tensor:
-    """Crops by plain torch operations.
-
-    images (B, C, H, W) or a list of (C, H_i, W_i); places (N, 2 or 3, 3) or (N, h, w, 2); fill (1
-    or N, 1 or C, 1, 1). upright: matrices do not rotate, so that x depends only on the column, and
-    y on the row.
-    """
-    if places.shape[-1] == 2:
-        x, y = places.unbind(-1)
-        if upright:
-            x, y = x[:, :1], y[:, :, :1]
-    else:
-        row, column = (torch.arange(n, dtype=places.dtype, device=places.device) for n in size)
-        if upright:
-            (across, _, first_x), (_, down, first_y) = (row.split(1, 1) for row in places.unbind(1))
-            x, y = (across * column + first_x)[:, None, :], (down * row + first_y)[:, :, None]
-        else:
-            rows = [line[..., None, None].unbind(1) for line in places.unbind(1)]
-            x, y = map_xy(rows, column, row[:, None])
-    fill = fill[..., 0, 0].mT
-    canvas = canvas_of(images)
-    begin, *window = canvas.at(index.clamp(0, canvas.images - 1)[:, None, None])
-    width = window[1]
-    number = torch.arange(index.shape[0], device=index.device)[:, None, None]
-    values = sample_opaque(
-        flat(images),
-        fill,
-        number if fill.shape[1] > 1 else torch.zeros_like(number[:1]),
-        lambda row, column: begin + row * width + column,
-        Points(x, y, window),
-        rule,
-    )
-    return values.movedim(1, 0)
 
 
 def _sample_positions(samples: Tensor, length: int, most_samples: int) -> tuple[Tensor, Tensor]:

@@ -11,14 +11,14 @@ from torch import Tensor
 from warpkit.core import checks
 from warpkit.core.caller_warnings import warn_of_lost_gradients
 from warpkit.core.sharding import objects
-from warpkit.engine import backends
 from warpkit.engine.compositing import source_maps
-from warpkit.engine.compositing.canvases import Canvas, Images, canvas_of
-from warpkit.engine.compositing.layers import Layers
+from warpkit.engine.compositing.canvases import Images, canvas_of
+from warpkit.engine.compositing.objects import Layers
 from warpkit.engine.compositing.over import paint_layers
-from warpkit.engine.compositing.rectangles import Rectangles, pixels_of
+from warpkit.engine.compositing.rectangles import pixels_of
 from warpkit.engine.compositing.sources import LayerOptions, patch_painter
 from warpkit.engine.operators.inverse import inverse_map
+from warpkit.engine.operators.objects import paint
 from warpkit.engine.sampling.antialias import check_antialias
 from warpkit.engine.sampling.named import check_nearest, named_rule
 from warpkit.engine.sampling.rules import SamplingRule
@@ -128,8 +128,8 @@ def _pasted(
     frame = size if bend is None else (bend.shape[-3], bend.shape[-2])
     painted = source_maps.footprints(matrices.double(), frame, rule, index, canvas)
     to_source = source_maps.from_corner(inverse_map(matrices.double()), painted)
+    options = LayerOptions(to_source, rule, patches.new_zeros(1, 1), alpha)
     if samples is not False and len(matrices) and minifies(to_source):
-        options = LayerOptions(to_source, rule, patches.new_zeros(1, 1), alpha)
         if bend is None:
             painter = mean_painter(name, options, patches, mask, painted, samples)
         else:
@@ -137,34 +137,6 @@ def _pasted(
             painter = repeated_painter(plain, options, samples)
         return paint_layers(images, pixels_of(painted, canvas), painter)
     if bend is not None:
-        inputs = (images, to_source, patches, mask, alpha, None, bend)
-        return _paste_reference(painted, canvas, frame, rule, *inputs)
-    layers = Layers(images, to_source, patches, mask, alpha)
-    reference = partial(_paste_reference, painted, canvas, size, rule)
-    painter = backends.select_painter(name, images, rule)
-    if painter is None:
-        return reference(*layers)
-    return painter.paint(layers, painted, rule, reference)
-
-
-def _paste_reference(
-    painted: Rectangles,
-    canvas: Canvas,
-    frame: tuple[int, int],
-    rule: SamplingRule,
-    images: Images,
-    to_source: Tensor,
-    patches: Tensor | None,
-    mask: Tensor | None,
-    opacity: Tensor | None,
-    _: Tensor | None,
-    flow: Tensor | None = None,
-) -> Images:
-    """Paste the layers of `Layers` by plain torch operations.
-
-    frame: the size of the placed patches, after bending by flow (N or 1, *frame, 2).
-    """
-    assert patches is not None
-    pixels = source_maps.covered(pixels_of(painted, canvas), to_source, frame, rule)
-    options = LayerOptions(to_source, rule, patches.new_zeros(1, 1), opacity)
-    return paint_layers(images, pixels, patch_painter(options, patches, mask, flow))
+        pixels = source_maps.covered(pixels_of(painted, canvas), to_source, frame, rule)
+        return paint_layers(images, pixels, patch_painter(options, patches, mask, bend))
+    return paint(Layers(images, to_source, patches, mask, alpha), painted, rule)

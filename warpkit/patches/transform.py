@@ -12,26 +12,25 @@ from torch import Tensor
 from warpkit.core import checks
 from warpkit.core.caller_warnings import warn_of_lost_gradients
 from warpkit.core.sharding import objects
-from warpkit.engine import backends
 from warpkit.engine.compositing import source_maps
-from warpkit.engine.compositing.canvases import Canvas, Images, canvas_of, listed
+from warpkit.engine.compositing.canvases import Images, canvas_of, listed
 from warpkit.engine.compositing.folding import frame_painter
 from warpkit.engine.compositing.frames import (
-    Frames,
     bounds,
     frame_inverse,
     frames_of,
     rows_within,
 )
-from warpkit.engine.compositing.layers import Layers
-from warpkit.engine.compositing.over import paint_layers, paint_levels, paint_topmost
-from warpkit.engine.compositing.rectangles import Rectangles, Rows, pixels_of, rectangles, topmost
+from warpkit.engine.compositing.objects import Layers
+from warpkit.engine.compositing.over import paint_layers, paint_levels
+from warpkit.engine.compositing.rectangles import pixels_of, rectangles
 from warpkit.engine.compositing.sources import (
     LayerOptions,
     cropped_mask,
     stretched_mask,
     window_painter,
 )
+from warpkit.engine.operators.objects import paint
 from warpkit.engine.sampling.frames import UPRIGHT, kind_of_boxes
 from warpkit.engine.sampling.named import check_nearest, named_rule
 from warpkit.engine.sampling.rules import SamplingRule
@@ -154,7 +153,7 @@ def transform_patches(
     if mask is not None:
         mask = arguments.mask(name, mask, mask_space, count, data)
     given = _Objects(boxes, matrices, good, mask, alpha, fill)
-    options = _Options(name, rule, space, mask_space, overlap, soft, data.rounded)
+    options = _Options(rule, space, mask_space, overlap, soft, data.rounded)
     return data.painted(index, partial(_transformed, given, options))
 
 
@@ -172,7 +171,6 @@ class _Objects(NamedTuple):
 class _Options(NamedTuple):
     """The options of the call."""
 
-    name: str
     rule: SamplingRule
     space: str
     mask_space: str | None
@@ -185,7 +183,7 @@ class _Options(NamedTuple):
 def _transformed(given: _Objects, options: _Options, images: Images, index: Tensor) -> Images:
     """Images of the computation, with each object transformed in the image of its index (N,)."""
     boxes, matrices, good, mask, alpha, fill = given
-    name, rule, space, mask_space, overlap, soft, rounded = options
+    rule, space, mask_space, overlap, soft, rounded = options
     canvas, one = canvas_of(images), listed(images)[0]
     frames = rows = None
     if kind_of_boxes(boxes.shape) == UPRIGHT:
@@ -206,47 +204,17 @@ def _transformed(given: _Objects, options: _Options, images: Images, index: Tens
         cover = one.new_ones(1, int((painted.width * painted.height).sum()))
     if rule.border == "transparent":
         rule = SamplingRule(rule.interpolation, "constant")
-    paint = LayerOptions(to_source, rule, fill, alpha)
+    look = LayerOptions(to_source, rule, fill, alpha)
     if overlap == "last" and not soft and (cover is not None or alpha is None):
         layers = Layers(images, to_source, None, cover, alpha)
         if cover is None:
             layers = layers._replace(fill=fill.expand(one.shape[-3], -1))
-        reference = partial(_paint_reference, painted, canvas, paint, frames, rows)
-        chosen = backends.select_painter(name, images, rule)
-        if chosen is None:
-            return reference(*layers)
-        return chosen.paint(layers, painted, rule, reference, rows)
+        return paint(layers, painted, rule, rows, frames)
     share = edges if soft and isinstance(edges, Tensor) else None
     if frames is None:
-        painter = window_painter(paint, painted, canvas, cover, share)
+        painter = window_painter(look, painted, canvas, cover, share)
     else:
-        painter = frame_painter(paint, painted, canvas, cover, frames)
+        painter = frame_painter(look, painted, canvas, cover, frames)
     if overlap == "sequential":
         return paint_levels(images, painted, canvas, painter, rounded, rows)
-    return paint_layers(images, pixels_of(painted, canvas, rows=rows), painter)
-
-
-def _paint_reference(
-    painted: Rectangles,
-    canvas: Canvas,
-    options: LayerOptions,
-    frames: Frames | None,
-    rows: Rows | None,
-    images: Images,
-    to_source: Tensor,
-    _: Tensor | None,
-    cover: Tensor | None,
-    opacity: Tensor | None,
-    fill: Tensor | None,
-) -> Images:
-    """Paint the layers of `Layers` by plain torch operations; all read the original images."""
-    options = options._replace(to_source=to_source, opacity=opacity)
-    if fill is not None:
-        options, cover = options._replace(fill=fill), None
-    if frames is None:
-        painter = window_painter(options, painted, canvas, cover, None)
-    else:
-        painter = frame_painter(options, painted, canvas, cover, frames)
-    if fill is not None:
-        return paint_topmost(images, topmost(painted, canvas, rows), painted, canvas, painter)
     return paint_layers(images, pixels_of(painted, canvas, rows=rows), painter)

@@ -20,9 +20,6 @@ from torch import Tensor
 
 from warpkit.core.checks import check_name, fail
 from warpkit.core.tracing import is_eager
-from warpkit.engine.compositing.canvases import Images, listed
-from warpkit.engine.compositing.layers import Layers, Plain
-from warpkit.engine.compositing.rectangles import Rectangles, Rows
 from warpkit.engine.sampling.rules import SamplingRule
 
 BACKENDS = ("reference", "grid_sample", "cpu", "cuda")
@@ -123,46 +120,6 @@ class SumsBackend(Protocol):
 
         fixed: the image and its slopes along x and y; gain and bias (N, C, 1, 1); half: pixels per
         unit of x and y, which the slopes also use. The maps are those of `alignment.equations`.
-        """
-        ...
-
-
-class ObjectsBackend(Protocol):
-    """An optional part of a backend: paints objects over images, and crops them.
-
-    `reference` does the same in plain torch. A backend uses it for calls that it does not support,
-    and for gradients of gradients.
-    """
-
-    def paint(
-        self,
-        layers: Layers,
-        boxes: Rectangles,
-        rule: SamplingRule,
-        reference: Plain,
-        rows: Rows | None = None,
-    ) -> Images:
-        """Paints objects over images, later ones over earlier ones; all read the original image.
-
-        Returns images like the given ones. `reference` takes the layers. rows: the pixels read and
-        painted by objects that show the image and do not fill their rectangles.
-        """
-        ...
-
-    def crop(
-        self,
-        images: Images,
-        to_source: Tensor,
-        fill: Tensor,
-        index: Tensor,
-        size: Sequence[int],
-        rule: SamplingRule,
-        reference: Plain,
-    ) -> Tensor:
-        """(N, C, h, w): images[index] sampled under maps or at points.
-
-        to_source (N, 2 or 3, 3), float64, output -> source, or points (N, h, w, 2); fill (1 or N, 1
-        or C, 1, 1); index (N,), within the images. `reference` takes the first three.
         """
         ...
 
@@ -271,17 +228,6 @@ def empty(shape: Sequence[int], dtype: torch.dtype) -> Tensor:
 
     kind = np.dtype(np.float64 if dtype == torch.float64 else np.float32)
     return torch.from_numpy(memory.empty(shape, kind))
-
-
-def select_painter(function: str, images: Images, rule: SamplingRule) -> ObjectsBackend | None:
-    """The backend for these images, if it is an `ObjectsBackend`; otherwise None.
-
-    With None, plain torch paints; this is also so under everything but autograd's reverse mode.
-    """
-    if not is_eager(*listed(images)):
-        return None
-    backend = select_backend(function, "auto", listed(images)[0], rule)
-    return cast(ObjectsBackend, backend) if hasattr(backend, "paint") else None
 
 
 def select_splat(function: str, image: Tensor, rule: SamplingRule) -> SplatBackend:

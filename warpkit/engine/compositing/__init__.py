@@ -3,6 +3,6 @@
 `rectangles` are the pixels of objects, `source_maps` their source positions, `frames` those of
 rotated boxes and quads, and `folding` applies the borders of the latter. `gather` samples at these
 positions, `sources` computes colours and coverages from the samples, and `over` composites the
-layers. `layers` describes the objects for a backend that does all of this. `warpkit.patches` checks
+layers. `objects` defines crops and painted objects by all of this. `warpkit.patches` checks
 arguments.
 """

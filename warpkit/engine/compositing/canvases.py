@@ -76,3 +76,8 @@ def parted(pixels: Tensor, images: Images) -> Images:
 def listed(images: Images) -> Sequence[Tensor]:
     """The tensors of images; a batch is a single tensor."""
     return (images,) if isinstance(images, Tensor) else images
+
+
+def together(images: Sequence[Tensor]) -> Images:
+    """The reverse of `listed`: the only batch, or a list."""
+    return images[0] if images[0].ndim == 4 else tuple(images)

@@ -20,9 +20,6 @@ import torch
 from torch import Tensor
 
 from warpkit.core.tracing import NO_ONNX, exports_to_onnx, is_eager
-from warpkit.engine.compositing.canvases import Images
-from warpkit.engine.compositing.layers import Layers, Plain
-from warpkit.engine.compositing.rectangles import Rectangles, Rows
 from warpkit.engine.sampling.exact_gradient import Values
 from warpkit.engine.sampling.maps import added_to_pixels
 from warpkit.engine.sampling.reference import compute_dtype
@@ -203,37 +200,6 @@ def second_sums(
     from warpkit.engine.backends.cpu import moments
 
     return moments.second_sums(fixed, seen, weight, gain, bias, half, degree)
-
-
-def paint(
-    layers: Layers,
-    boxes: Rectangles,
-    rule: SamplingRule,
-    reference: Plain,
-    rows: Rows | None = None,
-) -> Images:
-    """As `ObjectsBackend.paint`."""
-    from warpkit.engine.backends.cpu.objects import painter
-
-    return painter.paint(layers, boxes, rule, reference, rows)
-
-
-def crop(
-    images: Images,
-    to_source: Tensor,
-    fill: Tensor,
-    index: Tensor,
-    size: Sequence[int],
-    rule: SamplingRule,
-    reference: Plain,
-) -> Tensor:
-    """As `ObjectsBackend.crop`.
-
-    Shapes as in that function.
-    """
-    from warpkit.engine.backends.cpu.objects import crop as crops
-
-    return crops.crop(images, to_source, fill, index, size, rule, reference)
 
 
 def inverse_map(matrix: Tensor) -> Tensor:

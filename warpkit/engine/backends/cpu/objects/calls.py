@@ -12,7 +12,7 @@ from torch import Tensor
 
 from warpkit.engine.backends.cpu import calls
 from warpkit.engine.compositing.canvases import canvas_of, listed
-from warpkit.engine.compositing.layers import Layers
+from warpkit.engine.compositing.objects import Layers
 from warpkit.engine.compositing.rectangles import Rectangles, Rows
 
 OBJECTS = calls.Family("objects")

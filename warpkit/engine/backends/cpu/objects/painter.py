@@ -2,26 +2,18 @@
 
 It does the same as `over.paint_topmost` for opaque objects and `over.paint_layers` for objects with
 coverage: in one pass over the images, and in two for gradients, without a list of pixels. Sums have
-the same order for any number of threads. Higher derivatives and forward mode come from plain torch.
+the same order for any number of threads.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from warpkit.core.tracing import is_eager
 from warpkit.engine.backends.cpu.memory import empty
-from warpkit.engine.backends.cpu.objects.autograd import (
-    as_tensors,
-    followed,
-    reference_vjp,
-    together,
-)
 from warpkit.engine.backends.cpu.objects.calls import (
     Objects,
     enter,
@@ -29,10 +21,9 @@ from warpkit.engine.backends.cpu.objects.calls import (
     objects_of,
     painted_of,
 )
-from warpkit.engine.compositing.canvases import Images, listed
-from warpkit.engine.compositing.layers import Layers, Plain
-from warpkit.engine.compositing.rectangles import Rectangles, Rows
-from warpkit.engine.sampling.rules import SamplingRule
+from warpkit.engine.compositing.canvases import Images, listed, together
+from warpkit.engine.compositing.objects import Layers
+from warpkit.engine.operators.objects import Paint
 
 GROUPS = 8
 """Partial sums of the gradient to data that all objects share, so threads can work in parallel."""
@@ -45,70 +36,40 @@ QUAD = 4
 """Channels that are adjacent in the sums of the gradient to patches."""
 
 
-def paint(
-    layers: Layers,
-    boxes: Rectangles,
-    rule: SamplingRule,
-    reference: Plain,
-    rows: Rows | None = None,
-) -> Images:
-    """As `ObjectsBackend.paint`."""
-    images, *others = layers
-    if rule != SamplingRule("bilinear", "constant"):
-        return reference(*layers)
-    if not is_eager(*listed(images), *(layer for layer in others if layer is not None)):
-        return reference(*layers)
-    return _Paint.apply(*others, boxes, rows, reference, *listed(images))  # pyright: ignore
+def forward(options: Paint, *tensors: Tensor) -> tuple[Images, tuple[Objects, np.ndarray]]:
+    """As `objects.paint`; and the objects, and the topmost one of each pixel."""
+    layers = _dense(options.named(tensors))
+    images = listed(layers.images)
+    painted, objects = painted_of(images), objects_of(layers, options.boxes, options.rows)
+    top_object = empty(0 if layers.fill is None else painted.pixels, np.dtype(np.int32))
+    results = tuple(torch.from_numpy(empty(image.shape, _numpy(image))) for image in images)
+    painted.table["top_object"] = painted.begins * 4
+    bases = {
+        "images": enter(painted, "pixels", images), "out": enter(painted, "out", results),
+    }  # fmt: skip
+    work = len(painted.image_of_unit), painted.pixels * painted.channels
+    launch("paint", layers, painted, objects, {"top_object": top_object}, bases, *work)
+    return together(results), (objects, top_object)
 
 
-class _Paint(torch.autograd.Function):
-    @staticmethod
-    def forward(
-        ctx: Any,
-        to_source: Tensor,
-        patches: Tensor | None,
-        mask: Tensor | None,
-        opacity: Tensor | None,
-        fill: Tensor | None,
-        boxes: Rectangles,
-        rows: Rows | None,
-        reference: Plain,
-        *images: Tensor,
-    ) -> Images:
-        """Tensors as in `Layers`; images are a batch or a list."""
-        ctx.save_for_backward(to_source, patches, mask, opacity, fill, *images)
-        layers = _dense(images, to_source, patches, mask, opacity, fill)
-        dense = listed(layers.images)
-        painted = painted_of(dense)
-        ctx.objects, ctx.reference = objects_of(layers, boxes, rows), reference
-        ctx.top_object = empty(0 if fill is None else painted.pixels, np.dtype(np.int32))
-        results = tuple(torch.from_numpy(empty(image.shape, _numpy(image))) for image in images)
-        painted.table["top_object"] = painted.begins * 4
-        bases = {
-            "images": enter(painted, "pixels", dense), "out": enter(painted, "out", results),
-        }  # fmt: skip
-        work = len(painted.image_of_unit), painted.pixels * painted.channels
-        arrays = {"top_object": ctx.top_object}
-        launch("paint", layers, painted, ctx.objects, arrays, bases, *work)
-        return together(results)
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        saved = ctx.saved_tensors
-        wanted = (*ctx.needs_input_grad[:5], *ctx.needs_input_grad[8:])
-        if followed(gradients):
-
-            def reference(*inputs: Tensor) -> Images:
-                """Tensors as in `_Paint.forward`."""
-                return ctx.reference(together(inputs[5:]), *inputs[:5])
-
-            found = reference_vjp(reference, saved, wanted, gradients)
-        else:
-            layers = _dense(saved[5:], *saved[:5])
-            dense = [gradient.contiguous() for gradient in gradients]
-            sums = _vjp(dense, layers, ctx.objects, ctx.top_object, wanted)
-            found = as_tensors(sums, saved, wanted)
-        return *found[:5], None, None, None, *found[5:]
+def backward(
+    options: Paint,
+    kept: tuple[Objects, np.ndarray],
+    grads: Sequence[Tensor],
+    tensors: Sequence[Tensor],
+    wanted: Sequence[bool],
+) -> Sequence[Tensor | None]:
+    """The gradients to the operator's tensors."""
+    named = dict(zip(options.layers, wanted, strict=False))
+    of_images = wanted[len(options.layers) :]
+    needs = [*(named.get(name, False) for name in Layers._fields[1:]), *of_images]
+    layers, dense = _dense(options.named(tensors)), [grad.contiguous() for grad in grads]
+    sums = iter(_vjp(dense, layers, *kept, needs))
+    totals = [total for layer, total in zip(layers[1:], sums, strict=False) if layer is not None]
+    return [
+        torch.from_numpy(total).reshape(tensor.shape).to(tensor.dtype) if want else None
+        for total, tensor, want in zip((*totals, *sums), tensors, wanted, strict=True)
+    ]
 
 
 @np.errstate(all="ignore")  # infinities may meet: NaN without a warning, as in torch
@@ -177,11 +138,12 @@ def _vjp(
     )
 
 
-def _dense(images: Sequence[Tensor], *others: Tensor | None) -> Layers:
+def _dense(layers: Layers) -> Layers:
     """The same tensors, each dense; for images, only each row must be."""
-    others = tuple(None if t is None else t.detach().contiguous() for t in others)
-    images = [t if t.shape[-1] == 1 or t.stride(-1) == 1 else t.contiguous() for t in images]
-    return Layers(together([t.detach() for t in images]), *others)  # pyright: ignore
+    images, *others = layers
+    others = [None if t is None else t.contiguous() for t in others]
+    rows = [t if t.shape[-1] == 1 or t.stride(-1) == 1 else t.contiguous() for t in listed(images)]
+    return Layers(together(rows), *others)  # pyright: ignore
 
 
 def _numpy(images: Tensor) -> np.dtype:

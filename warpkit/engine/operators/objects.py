@@ -1,0 +1,79 @@
+"""Crops of images, and objects painted over them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from torch import Tensor
+
+from warpkit.engine.binding.operator import Operator
+from warpkit.engine.compositing import objects
+from warpkit.engine.compositing.canvases import Images, listed, together
+from warpkit.engine.compositing.frames import Frames
+from warpkit.engine.compositing.objects import Layers
+from warpkit.engine.compositing.rectangles import Rectangles, Rows
+from warpkit.engine.operators import native
+from warpkit.engine.sampling.rules import SamplingRule
+
+
+class Crop(NamedTuple):
+    """The options of a crop, as in `objects.crop`."""
+
+    image_of: Tensor
+    size: tuple[int, int]
+    rule: SamplingRule
+    upright: bool
+
+
+class Paint(NamedTuple):
+    """The options of painted objects, as in `objects.paint`."""
+
+    layers: tuple[str, ...]
+    """The layers that are not None, without the images."""
+    boxes: Rectangles
+    rule: SamplingRule
+    rows: Rows | None
+    frames: Frames | None
+
+    def named(self, tensors: Sequence[Tensor]) -> Layers:
+        """The operator's tensors."""
+        count = len(self.layers)
+        return Layers(together(tensors[count:]), **dict(zip(self.layers, tensors, strict=False)))
+
+
+def crop(images: Images, places: Tensor, fill: Tensor, options: Crop) -> Tensor:
+    """As `objects.crop`."""
+    return CROP(options, places, fill, *listed(images))
+
+
+def paint(
+    layers: Layers,
+    boxes: Rectangles,
+    rule: SamplingRule,
+    rows: Rows | None = None,
+    frames: Frames | None = None,
+) -> Images:
+    """As `objects.paint`."""
+    if rule != SamplingRule("bilinear", "constant"):  # the only one that kernels have
+        return objects.paint(layers, boxes, rule, rows, frames)
+    images, *others = layers
+    named = zip(Layers._fields[1:], others, strict=True)
+    present = {name: layer for name, layer in named if layer is not None}
+    options = Paint(tuple(present), boxes, rule, rows, frames)
+    return PAINT(options, *present.values(), *listed(images))
+
+
+def _crop(options: Crop, places: Tensor, fill: Tensor, *images: Tensor) -> Tensor:
+    return objects.crop(together(images), places, fill, *options)
+
+
+def _paint(options: Paint, *tensors: Tensor) -> Images:
+    return objects.paint(options.named(tensors), *options[1:])
+
+
+CROP = Operator(_crop, {"cpu": native("objects.crop")})
+"""places, fill and images, a batch or each of a list: (N, C, h, w)."""
+
+PAINT = Operator(_paint, {"cpu": native("objects.painter")})
+"""The layers that `Paint` names, and images, a batch or each of a list: images like these."""
