@@ -30,7 +30,6 @@ from warpkit.attacks import (
     reverse_channels,
     to_uint8,
 )
-from warpkit.attacks.jpeg_files import stand_in, through_blocks, transform
 from warpkit.engine.arithmetic.guarantees import installed_arithmetic
 
 MEAN, STD = (0.4, 0.5, 0.6), (0.2, 0.3, 0.25)
@@ -280,10 +279,6 @@ def test_values_in_an_unexpected_range_get_a_warning():
         (lambda: Pipeline(ToBytes), "must be a function of images, got the class ToBytes"),
         (lambda: Pipeline()(smooth(3, 8, 8)), "`images` must be of shape (N, C, H, W), got (3, "),
         (lambda: Pipeline()(torch.full((1, 3, 2, 2), torch.nan)), "`images` must be numbers"),
-        (lambda: jpeg(0), "jpeg: `quality` must be an integer from 1 to 100, got 0"),
-        (lambda: jpeg(75.0), "jpeg: `quality` must be an integer from 1 to 100, got 75.0"),
-        (lambda: jpeg(75, subsampling="4:1:1"), "`subsampling` must be one of '4:4:4', '4:2:2'"),
-        (lambda: Pipeline(jpeg(75))(smooth(1, 2, 8, 8)), "jpeg: `images` must be of shape (N, 3"),
         (lambda: normalize(MEAN, (0.0, 1, 1)), "normalize: `std` must be positive numbers"),
         (lambda: normalize((), 1.0), "normalize: `mean` must be a number, a sequence"),
         (lambda: normalize(MEAN, STD)(smooth(1, 1, 8, 8)), "for images of 3 channels, got images"),
@@ -294,48 +289,3 @@ def test_values_in_an_unexpected_range_get_a_warning():
 def test_arguments_are_checked(call, text: str):
     with pytest.raises((ValueError, TypeError), match=re.escape(text)):
         call()
-
-
-def test_jpeg_says_that_pillow_is_missing(monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "PIL.Image", None)
-    monkeypatch.setitem(__import__("sys").modules, "PIL", None)
-    with pytest.raises(ImportError, match=r"^jpeg: a JPEG file needs Pillow, which is not"):
-        jpeg(75)
-
-
-@pytest.mark.parametrize(("quality", "subsampling"), [(30, "4:2:0"), (60, "4:2:2"), (75, "4:4:4")])
-@pytest.mark.parametrize("channels", [1, 3])
-def test_the_differentiable_jpeg_is_close_to_pillows(quality: int, subsampling: str, channels: int):
-    images = 0.2 + 0.6 * smooth(2, channels, 35, 44)  # so that no decoded file leaves [0, 1]
-    levels = (images * 255).round().byte()
-    real = jpeg(quality, subsampling=subsampling)(levels)
-    made = stand_in(levels.double() / 255, quality, subsampling) * 255
-    # Pillow transforms integers and rounds colours twice
-    lost = (real.double() - levels).abs().mean()
-    assert (made - real).abs().mean() < TOLERANCE["jpeg beside what a file loses"] * lost
-    for one, level in zip(real, levels, strict=True):
-        file = io.BytesIO()
-        array = level.permute(1, 2, 0).numpy()
-        picture = Image.fromarray(array if channels == 3 else array[..., 0])
-        picture.save(file, "JPEG", quality=quality, subsampling=subsampling)
-        expected = np.asarray(Image.open(file)).reshape(array.shape)
-        assert np.array_equal(one.permute(1, 2, 0).numpy(), expected)
-
-
-def test_the_blocks_cosine_transform_is_cv2s():
-    block = noise(8, 8, seed=2)
-    expected = cv2.dct(block.numpy())
-    got = transform() @ block @ transform().T
-    np.testing.assert_allclose(got.numpy(), expected, rtol=0, atol=TOLERANCE["reference float64"])
-
-
-def test_gradients_pass_the_rounding_of_coefficients():
-    """For a coefficient that survives rounding to steps of 10, and for one that does not."""
-    waves = transform()
-    kept, lost = (torch.outer(waves[i], waves[j]) for i, j in ((0, 1), (2, 3)))
-    plane = (23.0 * kept + 4.0 * lost)[None, None].requires_grad_()
-    made = through_blocks(plane, torch.full((8, 8), 10.0))
-    torch.testing.assert_close(made[0, 0], 20.0 * kept, rtol=0, atol=TOLERANCE["reference float64"])
-    for wave in (kept, lost):
-        (grad,) = torch.autograd.grad((made * wave).sum(), plane, retain_graph=True)
-        torch.testing.assert_close(grad[0, 0], wave, rtol=0, atol=TOLERANCE["reference float64"])

@@ -52,7 +52,6 @@ REFUSED: dict[str, tuple[Callable[[], object], str]] = {
         lambda: attacks.Pipeline(lambda x: x / 2)(IMAGE),
         "call it once before the export",
     ),
-    "jpeg": (lambda: attacks.Pipeline(attacks.jpeg())(IMAGE), "leave it out of the pipeline"),
     "Photometric": (lambda: attacks.Photometric()(IMAGE), "pass the draws to the model"),
     "RandomAffine": (lambda: transforms.RandomAffine(5)(IMAGE), "RandomAffine: cannot be exported"),
     "a flip": (lambda: transforms.RandomHorizontalFlip()(IMAGE), "transform the images before"),

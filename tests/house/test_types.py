@@ -15,11 +15,11 @@ from warpkit.alignment.arguments import LOSSES
 from warpkit.alignment.models import MODELS
 from warpkit.attacks.ball import NORMS
 from warpkit.attacks.descent import STEPS
-from warpkit.attacks.jpeg_files import SUBSAMPLING
 from warpkit.attacks.processors.program import LIBRARIES
 from warpkit.engine import backends
 from warpkit.engine.arithmetic import resize
 from warpkit.engine.backends import resizing
+from warpkit.engine.definitions.jpeg import SAMPLING
 from warpkit.engine.definitions.lens_models import COUNTS
 from warpkit.engine.sampling import rules
 from warpkit.engine.sampling.named import ALIASES
@@ -50,7 +50,7 @@ NAMES = {
     "Transformer": NUMBERS,
     "Norm": NORMS,
     "StepName": STEPS,
-    "Subsampling": SUBSAMPLING,
+    "Subsampling": SAMPLING,
     "Library": LIBRARIES,
     "Takes": ("auto", *TAKES),
 }

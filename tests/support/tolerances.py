@@ -80,9 +80,14 @@ TOLERANCE = {
     # float32 matrices map corners of up to 40 pixels: 6e-8 of them, and of sums of products whose
     # rows nearly cancel in a perspective of half a side; 2e-5 measured
     "float32 corners": 1e-4,
-    # relative to what a JPEG file of the same picture loses: libjpeg transforms in integers and
-    # rounds colours twice, half a level each; 0.42 measured at the highest quality tested
-    "jpeg beside what a file loses": 0.45,
+    # a file's integer cosines are within 6e-5 of the exact ones; 64 of them times up to 0.5
+    "jpeg gradient": 1e-3,
+    # the same, and colours with five digits; 2.4e-4 measured
+    "jpeg colours": 1e-3,
+    # float64 sums of some 400 products
+    "jpeg adjoint": 1e-9,
+    # float32 cosines and sums of a gradient of at most 1; 3e-5 measured
+    "jpeg kernels": 2e-4,
     # float32 holds k / 255 to 3e-8, and times 255 a level to 1.5e-5
     "levels": 2e-5,
     # the descent's promise, in parts of half the image: 1/8 pixel of 24; 0.001 measured

@@ -8,11 +8,12 @@ image 0 first. Labels follow with ``labels.repeat_interleave(len(views) // len(l
 and `patch` are the other attacks, and `descent` is their loop; `distribution`, `photometric` and
 `draws` draw the random numbers of each step, from which `views` or, for patches, `scene` and
 `surface` make images. `pipeline` is the attacked program, made of `steps`, one of which is
-`jpeg_files`; `pictures` go from one to the next, and `trials` find out what a step takes. `batches`
-provides scenes, `ball` and `penalties` limit the result, and `cuts` finds the call that detached a
-gradient.
+`compression`; `pictures` go from one to the next, and `trials` find out what a step takes.
+`batches` provides scenes, `ball` and `penalties` limit the result, and `cuts` finds the call that
+detached a gradient.
 """
 
+from warpkit.attacks.compression import jpeg as jpeg
 from warpkit.attacks.distribution import AffineDistribution as AffineDistribution
 from warpkit.attacks.distribution import PerspectiveDistribution as PerspectiveDistribution
 from warpkit.attacks.flow_perturbation import FlowPerturbation as FlowPerturbation
@@ -25,7 +26,6 @@ from warpkit.attacks.perturbation import Perturbation as Perturbation
 from warpkit.attacks.perturbation import optimize_perturbation as optimize_perturbation
 from warpkit.attacks.photometric import Photometric as Photometric
 from warpkit.attacks.pipeline import Pipeline as Pipeline
-from warpkit.attacks.pipeline import jpeg as jpeg
 from warpkit.attacks.pipeline import normalize as normalize
 from warpkit.attacks.pipeline import on_floats as on_floats
 from warpkit.attacks.pipeline import on_uint8 as on_uint8

@@ -9,7 +9,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from warpkit.attacks.jpeg_files import check_quality, encode_and_decode, stand_in
 from warpkit.attacks.pictures import Pictures, check_pictures, photographed
 from warpkit.attacks.processors.program import processor_steps
 from warpkit.attacks.steps import (
@@ -21,7 +20,7 @@ from warpkit.attacks.steps import (
     values_of,
 )
 from warpkit.core import checks
-from warpkit.types import Library, Subsampling
+from warpkit.types import Library
 
 A_STEP = "a function of images"
 
@@ -228,25 +227,6 @@ def _normalized(images: Tensor, centre: Tensor, spread: Tensor) -> Tensor:
         checks.fail("normalize", "mean", f"for images of {len(centre)} channels", got)
     columns = (part.to(images)[:, None, None] for part in (centre, spread))
     return (images - next(columns)) / next(columns)
-
-
-def jpeg(quality: int = 75, *, subsampling: Subsampling = "4:2:0") -> Step:
-    """A step of a `Pipeline`: JPEG compression by Pillow.
-
-    quality: an integer from 1 to 100; subsampling of the colours: "4:2:0", "4:2:2" or "4:4:4". For
-    images (N, 3, H, W) or, grey, (N, 1, H, W) the value is that of PIL.Image.save(quality=quality,
-    subsampling=subsampling) and PIL.Image.open, bit for bit. The gradient is that of the same steps
-    in torch, straight through the rounding of the coefficients. Raises ImportError if Pillow is not
-    installed, otherwise ValueError or TypeError.
-
-    >>> grey = torch.full((1, 3, 8, 8), 0.5)
-    >>> jpeg(90)(grey)[0, :, 0, 0] * 255
-    tensor([128., 128., 128.])
-    """
-    quality, subsampling = check_quality("jpeg", quality, subsampling)
-    options = {"quality": quality, "subsampling": subsampling}
-    real, smooth = partial(encode_and_decode, **options), partial(stand_in, **options)
-    return Step(real, "uint8", smooth, f"jpeg({quality})")
 
 
 def reverse_channels(images: Tensor) -> Tensor:

@@ -6,6 +6,7 @@
 #include "call.h"
 #include "descent_call.h"
 #include "fits_call.h"
+#include "jpeg_call.h"
 #include "lens_call.h"
 #include "level_call.h"
 #include "maps_call.h"
@@ -35,7 +36,8 @@
     FAMILY(lens, WARPKIT_LENS_FIELDS)           \
     FAMILY(transform, WARPKIT_TRANSFORM_FIELDS) \
     FAMILY(matrix, WARPKIT_MATRIX_FIELDS)       \
-    FAMILY(sphere, WARPKIT_SPHERE_FIELDS)
+    FAMILY(sphere, WARPKIT_SPHERE_FIELDS)       \
+    FAMILY(jpeg, WARPKIT_JPEG_FIELDS)
 
 #define WARPKIT_TASKS(TASK)                                                       \
     TASK(warp) TASK(nearest) TASK(backward) TASK(row_ranges)                      \
@@ -53,7 +55,7 @@
     TASK(lens_inverse_backward) TASK(fisheye_shown) TASK(fisheye_found)           \
     TASK(projected) TASK(fisheye_projected)                                       \
     TASK(transformed) TASK(affine_matrices) TASK(invert) TASK(inverse_vjp)        \
-    TASK(sphere_places) TASK(sphere_backward)
+    TASK(sphere_places) TASK(sphere_backward) TASK(through_file)
 // clang-format on
 
 #define WARPKIT_CHOOSE(task) Kernel choose_##task(const Call &);

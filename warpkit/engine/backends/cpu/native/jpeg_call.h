@@ -1,0 +1,22 @@
+// The block of JPEG files of images (N, 1 or 3, H, W), bytes; a unit is a band of one image.
+#pragma once
+#include "call.h"
+
+// clang-format off
+#define WARPKIT_JPEG_FIELDS(FIELD)                                                                 \
+    /* arrays: images and result, (N, channels, height, width); a quality for each image, int32 */ \
+    FIELD(images) FIELD(out) FIELD(qualities)                                                      \
+    FIELD(channels) FIELD(height) FIELD(width)                                                     \
+    /* rows and columns of brightness per row and column of colour */                              \
+    FIELD(rows) FIELD(columns)                                                                     \
+    /* bands of an image, and rows of blocks of colour in a band */                                \
+    FIELD(bands) FIELD(band_rows)
+// clang-format on
+
+namespace warpkit {
+
+struct JpegCall : Call {
+    WARPKIT_JPEG_FIELDS(WARPKIT_FIELD)
+};
+
+}  // namespace warpkit
