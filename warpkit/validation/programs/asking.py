@@ -97,7 +97,11 @@ class Program:
         return returned
 
     def __call__(self, picture: Picture) -> NDArray[np.float64]:
-        """The program's numbers for a picture, (C, h, w)."""
+        """The program's numbers for a picture, (C, h, w): a new array."""
+        return self.numbers(picture).astype(np.float64)
+
+    def numbers(self, picture: Picture) -> NDArray[Any]:
+        """The same in the type that it returns."""
         array = self.raw(picture)
         if self.batched:
             array = array[0]
@@ -105,7 +109,7 @@ class Program:
             array = array[None]
         elif self.layout == "HWC":
             array = np.moveaxis(array, -1, 0)
-        return array.astype(np.float64)
+        return array
 
     def _read(self, returned: Any) -> NDArray[Any]:
         """The single picture in a returned value."""

@@ -49,14 +49,13 @@ class Look:
 
 def look(program: Program, values: Values, shape: tuple[int, int], tolerance: float) -> Look:
     """Call the program with black, white, and a ramp along each axis."""
-    gain = np.asarray(values.gain)[:, None, None]
-    offset = np.asarray(values.offset)[:, None, None]
     black, white = (
-        (program(pictures.flat(*shape, (level,) * 3)) - offset) / gain for level in (0, 255)
+        values.as_levels(program(pictures.flat(*shape, (level,) * 3))) for level in (0, 255)
     )
     if black.shape != white.shape:
         raise NotKnownError("The shape of what it returns depends on the colours.")
-    rise = np.abs(white - black).max(0) / 255
+    np.subtract(white, black, out=white)
+    rise = np.abs(white, out=white).max(0) / 255
     inside = rise > 0.5
     if not inside.any():
         raise NotKnownError("The picture is not in what it returns.")
@@ -118,16 +117,15 @@ def _line(
     """The positions of the result's pixels along an axis; a crop may need a steeper ramp."""
     length = shape[axis]
     low, high = 0.0, length - 1.0
-    gain, offset = np.asarray(values.gain), np.asarray(values.offset)
     line = (1.0, 0.0)
     for _ in range(3):
-        numbers = program(pictures.ramp(shape, axis, low, high))
-        levels = ((numbers - offset[:, None, None]) / gain[:, None, None]).mean(0)
+        numbers = program.numbers(pictures.ramp(shape, axis, low, high))
         top, left, bottom, right = content
-        if levels.shape[0] < bottom or levels.shape[1] < right:
+        if numbers.shape[1] < bottom or numbers.shape[2] < right:
             raise NotKnownError("The shape of what it returns depends on the colours.")
-        seen = levels[top:bottom, left:right]
-        seen = seen[:, seen.shape[1] // 2] if axis == 0 else seen[seen.shape[0] // 2]
+        y, x = (top + bottom) // 2, (left + right) // 2
+        one = numbers[:, top:bottom, x : x + 1] if axis == 0 else numbers[:, y : y + 1, left:right]
+        seen = values.as_levels(one.astype(np.float64)).mean(0).ravel()
         line = _fitted(seen, low, high)
         begin, end = content[axis], content[axis + 2]
         line = line[0], line[1] - line[0] * begin

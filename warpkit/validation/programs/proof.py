@@ -163,7 +163,9 @@ def _fixed(
     asked = _scaled(near, seed, SCALES)
     for number, content in zip((0, 2, 3, 4), CONTENTS, strict=True):
         asked[number] = asked[number]._replace(content=content)
-    follows = twin.geometry.rule in ("keep", "factor")  # all scales are alike
+    geometry = twin.geometry
+    # all scales are alike, or large pictures are kept, at their own cost
+    follows = geometry.rule in ("keep", "factor") or not geometry.shrink
     if twin.resampling is not None:
         asked += _scaled(near, seed + 1, LAST_SCALES[-1:] if follows else LAST_SCALES)
         between = _scaled(near, seed + 2, [BETWEEN])[0]
@@ -172,7 +174,7 @@ def _fixed(
         whole = [Asked(y * near[0], x * near[1]) for y, x in WHOLE_SCALES]
         asked += [one for one in whole if not follows or one.height * one.width <= LARGE]
         asked += [] if follows else [_farther(near, twin.geometry)]
-    across = LONG // 10 if follows else max(LONG // 10, int(1.2 * min(near)))
+    across = max(LONG // 10, 0 if geometry.shrink and follows else int(1.2 * min(near)))
     asked += [Asked(LONG, across), Asked(across, LONG)]
     return asked + [Asked(*shape) for shape in aside]
 

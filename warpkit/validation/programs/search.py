@@ -21,7 +21,7 @@ from warpkit.validation.programs.arithmetic import (
     rare_candidates,
 )
 from warpkit.validation.programs.asking import NotKnownError, Program, RefusedError
-from warpkit.validation.programs.geometry import Geometry, Placement
+from warpkit.validation.programs.geometry import Geometry, Placement, most_telling
 from warpkit.validation.programs.nearest import UNLIKE, Difference, Nearest, said_nearest
 from warpkit.validation.programs.pictures import Picture
 from warpkit.validation.programs.twin import Twin
@@ -29,8 +29,6 @@ from warpkit.validation.programs.values import Measured, Values
 
 Array = NDArray[np.float64]
 Pair = tuple[Resampling | None, Values]
-Probe = tuple[int, int, tuple[int, int]]
-"""The number of different placements of a picture, its area negated, its (H, W)."""
 
 EXACT_ROOM = 1e-3
 """Levels: the largest distance of equal 8-bit values, from float32 gains and offsets."""
@@ -77,10 +75,9 @@ class Search:
         """The program's result in levels (C, h, w)."""
         values = self.measured.variants[0]
         numbers = self.program(picture)
-        gain, offset = (np.asarray(v)[:, None, None] for v in (values.gain, values.offset))
-        if len(numbers) != len(gain):
+        if len(numbers) != len(values.gain):
             raise NotKnownError("The number of channels depends on the picture.")
-        return (numbers - offset) / gain
+        return values.as_levels(numbers)
 
     def room(self, how: Resampling | None) -> float:
         """The largest distance of equal levels."""
@@ -110,8 +107,10 @@ class Search:
         if self.measured.is_coarse:
             return Difference(*coarse.difference(self.measured, made, levels, pair[1]))
         levels = self._by_variant(levels, pair[1])
-        apart = np.abs(made - levels)
-        differing = int((~(apart <= self.room(pair[0]))).sum())  # NaN counts as differing
+        apart = np.subtract(made, levels)
+        np.abs(apart, out=apart)
+        within = int(np.count_nonzero(apart <= self.room(pair[0])))
+        differing = apart.size - within  # NaN counts as differing
         return Difference(differing / apart.size, float(apart.max(initial=0)), differing)
 
     def _sharpen(self, picture: Picture, levels: Array, placement: Placement) -> None:
@@ -292,7 +291,7 @@ class Search:
             probes = probes + pictures.probes(int(self.geometries[0].size[0] ** 0.5))
         bounds = {(len(self.geometries), -h * w, (h, w)) for h, w in probes}
         for _ in range(14):
-            count, _, shape = self._most_telling(bounds)
+            count, _, shape = most_telling(bounds, self.geometries)
             if count <= 1:
                 break
             bounds.remove((count, -shape[0] * shape[1], shape))
@@ -309,22 +308,6 @@ class Search:
                 break  # more values would only settle ties; the proof compares as many again
             height, width = shapes[k % len(shapes)]
             self.settle(height + k // 4 * 2, width + k // 4 * 3)
-
-    def _most_telling(self, bounds: set[Probe]) -> Probe:
-        """The probe with the most different placements, of equal ones the smallest.
-
-        bounds: numbers counted for more rules than remain, so that none can grow: only probes whose
-        bound exceeds the best number are counted again (5 of 580 at most calls), and stored."""
-        best = (0, 0, (0, 0))
-        for bound in sorted(bounds, reverse=True):
-            if bound <= best:
-                break
-            _, area, shape = bound
-            counted = (len({g.placed(*shape) for g in self.geometries}), area, shape)
-            bounds.remove(bound)
-            bounds.add(counted)
-            best = max(best, counted)
-        return best
 
     def drop_unfit(self, evidence: Sequence[tuple[Picture, Array]]) -> bool:
         """Keep the resizes that also fit these pictures; if none does, keep all: False."""

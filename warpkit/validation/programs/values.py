@@ -83,6 +83,16 @@ class Values:
         gain, offset = (levels.new_tensor(v)[:, None, None] for v in (self.gain, self.offset))
         return levels * gain + offset
 
+    def as_levels(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The program's numbers (C, h, w) as levels, in the same array: large ones cost most."""
+        if len(numbers) != len(self.gain):
+            raise NotKnownError("The number of channels depends on the picture.")
+        if any(self.offset):
+            numbers -= np.reshape(self.offset, (-1, 1, 1))
+        if set(self.gain) != {1.0}:
+            numbers /= np.reshape(self.gain, (-1, 1, 1))
+        return numbers
+
 
 def _gray_integers(levels: Tensor, library: str) -> Tensor:
     """uint8 (3, h, w) -> (1, h, w), by the library's own sum."""
