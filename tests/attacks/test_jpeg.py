@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import re
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from torch import Tensor
 from torchvision import io as torchvision_io
 
 from tests.support.inputs import noise
+from tests.support.pillow_files import by_pillow
 from tests.support.tolerances import TOLERANCE
 from warpkit.attacks import Pipeline, jpeg
 from warpkit.engine.definitions import jpeg as definition
@@ -28,16 +28,6 @@ PHOTOGRAPHS = sorted((Path(__file__).parents[2] / "data/images").glob("*.png"))
 pytestmark = pytest.mark.skipif(
     features.version("libjpeg_turbo") is None, reason="Pillow has another libjpeg"
 )
-
-
-def by_pillow(image: Tensor, quality: int, subsampling: str) -> Tensor:
-    """The file of an image (C, H, W), written and read by Pillow."""
-    array = image.permute(1, 2, 0).numpy()
-    file = io.BytesIO()
-    picture = Image.fromarray(array[..., 0] if array.shape[-1] == 1 else array)
-    picture.save(file, "JPEG", quality=quality, subsampling=subsampling)
-    read = np.array(Image.open(file)).reshape(array.shape)
-    return torch.from_numpy(read).permute(2, 0, 1)
 
 
 def drawn(random: np.random.Generator) -> Tensor:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from warpkit.attacks.photometric import Photometric, check_photometric
+from warpkit.attacks.photometric import DRAWS, Photometric, check_photometric
 from warpkit.attacks.pipeline import check_pipeline, through
 from warpkit.core import checks
 from warpkit.core.numbers import check_count
@@ -23,9 +23,9 @@ class Draws:
     matrices: Tensor
     """(n, rows, 3), or (n, N, rows, 3) for N boxes."""
     colours: Tensor | None = None
-    """(n, B, 4): `Photometric.sample` of each view."""
+    """(n, B, 4 or 5): `Photometric.sample` of each view."""
     patch_colours: Tensor | None = None
-    """(n, N, 4): for the patch on each box in each view."""
+    """(n, N, 4 or 5): for the patch on each box in each view."""
     camera: Tensor | None = None
     """(n, B, rows, 3): moves each view of each image, and what is pasted on it."""
 
@@ -54,23 +54,29 @@ class Capture:
     quantize: bool
 
     def draw(self, n: int, count: int, generator: torch.Generator | None) -> Tensor | None:
-        """Colours (n, count, 4) for n views of each of `count` images or boxes."""
+        """Colours (n, count, 4 or 5) for n views of each of `count` images or boxes."""
         if self.photometric is None:
             return None
         return self.photometric.sample(n * count, generator=generator).unflatten(0, (n, count))
 
     def colour(self, views: Tensor, colours: Tensor | None) -> Tensor:
-        """Views (B * n, C, H, W), image by image, under colours (n, B, 4)."""
+        """Views (B * n, C, H, W), image by image, under colours (n, B, 4 or 5)."""
         if self.photometric is None or colours is None:
             return views
         return self.photometric.apply(views, colours.movedim(0, 1).flatten(0, 1))
+
+    def on_boxes(self, patches: Tensor, colours: Tensor) -> Tensor:
+        """Patches (N * n, C, h, w) under colours (n, N, 4 or 5): no file, which is a view's."""
+        assert self.photometric is not None
+        light = replace(self.photometric, jpeg=None)
+        return light.apply(patches, colours[..., :DRAWS].movedim(0, 1).flatten(0, 1))
 
     def rounded(self, images: Tensor) -> Tensor:
         """Images (N, C, H, W) or a patch (C, h, w), rounded to 8-bit levels if requested."""
         return to_8_bits(images) if self.quantize else images
 
     def show(self, views: Tensor, colours: Tensor | None) -> Any:
-        """The objective's input from views (B * n, C, H, W); colours (n, B, 4)."""
+        """The objective's input from views (B * n, C, H, W); colours (n, B, 4 or 5)."""
         if colours is not None:
             views = self.colour(views, colours)
             views = self.rounded(views)
@@ -80,7 +86,7 @@ class Capture:
         """The objective's input from views (n, C, H_i, W_i) of each of B images.
 
         A list of B * n images (C, H_i, W_i). A pipeline's results are one batch if their shapes
-        are equal. colours (n, B, 4).
+        are equal. colours (n, B, 4 or 5).
         """
         shown = [
             self.show(part, None if colours is None else colours[:, i : i + 1])

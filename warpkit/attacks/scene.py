@@ -70,7 +70,7 @@ class PatchScene:
         patches = self.print(patch)[None].expand(-1, listed(self.images)[0].shape[-3], -1, -1)
         if draws.patch_colours is not None:  # each box in each view has its own colours
             patches = patches.expand(len(self.boxes) * n, -1, -1, -1)
-            patches = self.capture.colour(patches, draws.patch_colours)
+            patches = self.capture.on_boxes(patches, draws.patch_colours)
         # object by object, so that later ones cover earlier ones in each view
         index = (self.index[:, None] * n + torch.arange(n, device=self.index.device)).flatten()
         matrices = draws.matrices

@@ -64,7 +64,7 @@ def through_file(images: Tensor, quality: Tensor, subsampling: str) -> Tensor:
 
 
 def of_levels(levels: Tensor, quality: Tensor, subsampling: str) -> Tensor:
-    """The same for levels 0 to 255, int32 or float64."""
+    """The same for levels (N, 1 or 3, H, W) from 0 to 255, int32 or float64; quality (N,)."""
     (height, width), (rows, columns) = levels.shape[2:], SAMPLING[subsampling]
     brightness_steps, colour_steps = steps_of(quality)
     if levels.shape[1] == 1:

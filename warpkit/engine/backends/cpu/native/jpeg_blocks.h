@@ -33,7 +33,8 @@ struct Table {
     int32_t steps[BLOCK * BLOCK];
     float shares[BLOCK * BLOCK];  // of an 8-fold step
 
-    Table(const uint8_t *at_50, int quality) {
+    Table(const uint8_t *at_50, int64_t given) {
+        const int quality = int(clamped(given, 1, 100));
         const int percent = quality < 50 ? 5000 / quality : 200 - 2 * quality;
         for (int k = 0; k < BLOCK * BLOCK; k++) {
             steps[k] = int(clamped((at_50[k] * percent + 50) / 100, 1, 255));
