@@ -15,11 +15,12 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from torch import nn
+from torch import Tensor, nn
 
 from tests.support.inputs import noise
+from warpkit.attacks import Photometric
 from warpkit.cli.app import main
-from warpkit.cli.attack.models import read_model
+from warpkit.cli.attack.models import SAMPLES, read_model
 from warpkit.cli.attack.programs import IMAGENET, read_pipeline
 from warpkit.cli.errors import CommandError
 
@@ -47,6 +48,29 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pixels = (reddish * 255).astype(np.uint8)
     Image.fromarray(pixels).save(path / "photo.png")
     return path
+
+
+def test_files_of_random_qualities_are_part_of_the_transformations(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr("warpkit.cli.attack.models.UNSEEN", 5)
+    seen: list[float] = []
+    apply = Photometric.apply
+
+    def watched(self: Photometric, views: Tensor, draws: Tensor) -> Tensor:
+        seen.extend(draws[:, 4].tolist())
+        return apply(self, views, draws)
+
+    monkeypatch.setattr(Photometric, "apply", watched)
+    words = "attack photo.png --model model.pt --pipeline resize:16:pillow --steps 2 --jpeg 30 40 "
+    assert main([*words.split(), "--out", "jpeg.png"]) == 0
+    assert "wrote jpeg.png" in capsys.readouterr().out
+    assert len(seen) == 3 * 5 + 2 * SAMPLES  # three pictures in unseen views, and two steps
+    assert 30 <= min(seen) < max(seen) <= 40
+    for range_of in ("0 50", "60 50", "50 101"):
+        assert main([*words.split()[:-2], *range_of.split()]) != 0
+        assert "--jpeg takes two qualities" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("model", ["model.pt", "model.pt2"])

@@ -323,6 +323,12 @@ def attack(
     image_out: Annotated[
         Path | None, typer.Option(metavar="PNG", help="Where to write the perturbed photograph.")
     ] = None,
+    jpeg: Annotated[
+        tuple[int, int] | None,
+        typer.Option(
+            metavar="LOW HIGH", help="Also through JPEG files of qualities in this range."
+        ),
+    ] = None,
 ) -> None:
     """Perturb a photograph so that a model misclassifies it, even rotated and scaled.
 
@@ -331,13 +337,14 @@ def attack(
     result for the 8-bit photograph, as floats in [0, 1]. Without --model, a small classifier of
     five photographs is used: astronaut, brick, coffee, rocket, text. The photograph is perturbed
     twice, without and with random transformations; both are tested with unseen transformations.
+    With --jpeg, each transformed picture is also a JPEG file of a random quality.
     Writes one figure.
 
     A model file is a program, and runs with your permissions: use only files from people you trust.
     """
     from warpkit.cli.attack.run import Options, run
 
-    run(image, out, epsilon, steps, Options(model, labels, target, pipeline, image_out))
+    run(image, out, epsilon, steps, Options(model, labels, target, pipeline, image_out, jpeg))
 
 
 @command(short_help="Time warps on this machine, with grid_sample, kornia and OpenCV.")

@@ -14,7 +14,13 @@ import torch.nn.functional as F
 from torch import Tensor
 
 import warpkit as wk
-from warpkit.attacks import AffineDistribution, Perturbation, Pipeline, optimize_perturbation
+from warpkit.attacks import (
+    AffineDistribution,
+    Perturbation,
+    Photometric,
+    Pipeline,
+    optimize_perturbation,
+)
 from warpkit.cli.attack.exported import PROGRAMS, load_exported
 from warpkit.cli.errors import CommandError
 from warpkit.cli.image_files import ImageFileError
@@ -155,11 +161,21 @@ class Subject:
         name = self.labels[number] if self.labels else f"class {number}"
         return Answer(number, name, chances[number].item())
 
-    def said(self, image: Tensor, matrices: Tensor) -> Tensor:
-        """The predicted classes (S,) for an image (3, H, W) under matrices (S, 2, 3)."""
+    def said(
+        self, image: Tensor, matrices: Tensor, files: Photometric | None, draws: Tensor | None
+    ) -> Tensor:
+        """The predicted classes (S,) for an image (3, H, W) under matrices (S, 2, 3).
+
+        files: with draws (S, 5), what each view goes through.
+        """
         with torch.no_grad():
             views = [wk.warp_affine(image, matrix, border=BORDER) for matrix in matrices]
-            return torch.cat([self.scores(self.pipeline(view[None])).argmax(1) for view in views])
+            shown = [view[None] for view in views]
+            if files is not None and draws is not None:
+                shown = [
+                    files.apply(view, draw[None]) for view, draw in zip(shown, draws, strict=True)
+                ]
+            return torch.cat([self.scores(self.pipeline(view)).argmax(1) for view in shown])
 
 
 def attack_model(
@@ -169,11 +185,14 @@ def attack_model(
     epsilon: float,
     steps: int,
     show: bool = False,
+    jpeg: tuple[int, int] | None = None,
 ) -> ModelAttack:
     """Perturb an image (3, H, W) so that the model predicts `target`, or another class than before.
 
-    Once without transformations, and once for the mean over random ones.
+    Once without transformations, and once for the mean over random ones, after which the image is
+    a JPEG file of a quality in `jpeg`, if that is given.
     """
+    files = None if jpeg is None else Photometric(jpeg=jpeg)
     image = (image * 255).round() / 255
     size = (image.shape[-2], image.shape[-1])
     generator = torch.Generator().manual_seed(0)
@@ -184,6 +203,7 @@ def attack_model(
     if wanted == before.number:
         raise CommandError(f"--target {target} is what the model says already")
     unseen = moves(size).sample(UNSEEN, size=size, generator=generator)
+    draws = None if files is None else files.sample(UNSEEN, generator=generator)
 
     def objective(given: Tensor) -> Tensor:
         scores = subject.scores(given)
@@ -192,7 +212,7 @@ def attack_model(
         return F.log_softmax(scores, 1)[:, before.number].mean()
 
     def fooled(image: Tensor) -> float:
-        said = subject.said(image, unseen)
+        said = subject.said(image, unseen, files, draws)
         return (
             (said == wanted if wanted is not None else said != before.number).double().mean().item()
         )
@@ -208,6 +228,7 @@ def attack_model(
                 samples=SAMPLES,
                 generator=generator,
                 quantize=True,
+                photometric=None if distribution is None else files,
                 pipeline=subject.pipeline,
                 progress=show,
                 border=BORDER,

@@ -41,11 +41,15 @@ class Options:
     target: str | None = None
     pipeline: str | None = None
     image_out: Path | None = None
+    jpeg: tuple[int, int] | None = None
 
     def check(self) -> None:
         """Reject invalid options before any work."""
         if self.model is None and self.labels is not None:
             raise CommandError("--labels is of a model of yours: give --model too")
+        if self.jpeg is not None and not 1 <= self.jpeg[0] <= self.jpeg[1] <= 100:
+            got = " ".join(map(str, self.jpeg))
+            raise CommandError(f"--jpeg takes two qualities, 1 <= LOW <= HIGH <= 100, got {got}")
         if self.image_out is not None:
             check_figure(self.image_out, "the perturbed photograph")
             check_target(self.image_out)
@@ -71,7 +75,8 @@ def run(
     check_apart({"--out": out, "--image-out": options.image_out}, inputs)
     subject = subject_of(options)
     image = photograph(source or demo.default_photograph(), LARGEST, 1)
-    done = attack_model(image, subject, options.target, levels / 255, steps, show=True)
+    epsilon, jpeg = levels / 255, options.jpeg
+    done = attack_model(image, subject, options.target, epsilon, steps, show=True, jpeg=jpeg)
     with replacing(out) as file:
         draw(file, done, levels)
     console = Console(highlight=False)
