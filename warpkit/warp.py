@@ -16,7 +16,7 @@ from torch import Tensor
 from warpkit.core import checks
 from warpkit.core.caller_warnings import warn_of_lost_gradients
 from warpkit.core.sharding import batched
-from warpkit.core.slips import look_at_points, look_at_type
+from warpkit.core.slips import look_at_numbers, look_at_points, look_at_type
 from warpkit.engine.backends import Backend, named_backend, prepared, select_backend
 from warpkit.engine.sampling import antialias_points
 from warpkit.engine.sampling.antialias import check_antialias
@@ -201,6 +201,8 @@ def _warp(
         checks.check_values(name, "matrix", projective, wanted, matrix.detach()[..., 2, :])
         key, matrix = None, matrix[..., :2, :]
     checks.check_device(name, "matrix", matrix, image.device)
+    if look_at_numbers(name, "matrix", matrix, max(image.shape[-2:], size, key=max)):
+        key = None  # the next call warns, too
     warn_of_lost_gradients(name, image, rule.interpolation, matrix=matrix)
     batch = checks.broadcast_batch(name, image=image.shape[:-3], matrix=matrix.shape[:-2])
     shape = (*batch, image.shape[-3], *size)
@@ -232,9 +234,8 @@ def check_options(
     checks.check_bool(name, "inverse", inverse)
     check_antialias(name, antialias)
     if antialias is not False and rule.arithmetic != "exact":
-        checks.fail(
-            name, "antialias", f"False with arithmetic={rule.arithmetic!r}", repr(antialias)
-        )
+        wanted = f"False with arithmetic={rule.arithmetic!r}"
+        checks.fail(name, "antialias", wanted, repr(antialias))
     checks.check_name(name, "image_gradient", image_gradient, IMAGE_GRADIENTS)
 
 
@@ -349,9 +350,8 @@ def remap_by(
     found = as_labels(restore_memory_format(result, bits), image.dtype)
     if found is result and not (sum_start or options):
         inputs = (image, given, shape[-2:], fill, rule)
-        prepared.leave(
-            key, module, *inputs, look=look_at_points if look else None, relative=relative
-        )
+        look_at = look_at_points if look else None
+        prepared.leave(key, module, *inputs, look=look_at, relative=relative)
     return found
 
 
@@ -391,8 +391,8 @@ def sample_pixels(
     fill = checked_fill(name, image, shape, rule, border_value, None)
     if points.shape[-2] == 0:
         return image.new_zeros((*batch, image.shape[-3], 0))
-    values_at = module.sample(as_bits(image), points[..., None, :, :], fill, rule)
-    return as_labels(values_at, image.dtype)[..., 0, :]
+    found = module.sample(as_bits(image), points[..., None, :, :], fill, rule)
+    return as_labels(found, image.dtype)[..., 0, :]
 
 
 def _backend(name: str, backend: object, image: Tensor, rule: SamplingRule) -> Backend:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -90,3 +91,12 @@ def test_an_error_is_one_line(call, text, capsys):
     assert text in said
     assert said.count("\n") == 1
     assert not Path("out.png").exists()
+
+
+def test_a_picture_that_is_no_sphere_is_one_line(capsys: pytest.CaptureFixture[str]):
+    Image.fromarray(PIXELS[:, :32]).save("photograph.png")
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")  # an error in the tests
+        assert main(["view", "photograph.png", "out.png", "--size", "8", "8"]) == 0
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("warpkit: from_sphere: `sphere` of 24 x 32 pixels is stretched over")

@@ -227,12 +227,65 @@ def test_positions_in_16_bits_that_lack_pixels_get_a_warning(dtype, whole):
         "sample_pixels: `points`": lambda image: wk.sample_pixels(image, points[0]),
         "from_theta: `theta`": lambda image: wk.from_theta(theta, image.shape[-2:], (4, 4)),
     }
+    turn = wk.rotation_matrix((9.0, 9.0), 10.0).to(dtype)
+    box = torch.tensor([0.5, 0.0, 2.0, 2.0]).to(dtype)
+    corners = torch.tensor([[0.5, 0.0], [9.0, 0.0], [0.0, 9.0]]).to(dtype)
+    calls |= {
+        "warp_affine: `matrix`": lambda image: wk.warp_affine(image, turn, size=(2, 2)),
+        "resize: `box`": lambda image: wk.resize(image, (2, 2), box=box),
+        "crop_patches: `boxes`": lambda image: wk.crop_patches(image, box[None], None, (2, 2)),
+        "paste_patches: `matrices`": lambda image: wk.paste_patches(
+            image, torch.ones(1, 1, 2, 2), turn[None], None
+        ),
+        "thin_plate_spline: `source`": lambda image: wk.flow.thin_plate_spline(
+            corners, corners.float(), image.shape[-2:]
+        ),
+    }
     for name, call in calls.items():
         for _ in range(2):  # the second call goes a shorter way
             call(small)
             with pytest.warns(UserWarning, match=f"{name} of {kind} holds .* up to {whole}, and"):
                 call(large)
     wk.remap(large, points.float())
+    wk.warp_affine(large, torch.tensor([[-1.0, 0, 9], [0, 1, 0]]).to(dtype))  # all are held
+    wk.crop_patches(large, torch.tensor([[0, 0, 2, 2]]).to(dtype), None, (2, 2))
+
+
+def test_a_picture_that_is_no_whole_sphere_gets_a_warning():
+    """A photograph, or the middle of a panorama; sides that were rounded are spheres."""
+    photograph, cube = torch.zeros(3, 48, 64), torch.zeros(6, 1, 4, 4)
+    calls = {
+        "from_sphere: `sphere`": lambda: wk.camera.from_sphere(
+            photograph, (4, 4), field_of_view=90
+        ),
+        "to_cube: `sphere`": lambda: wk.camera.to_cube(photograph, 4),
+        "to_sphere: `size`": lambda: wk.camera.to_sphere(photograph, (48, 64), field_of_view=90),
+        "from_cube: `size`": lambda: wk.camera.from_cube(cube, (48, 64)),
+    }
+    for name, call in calls.items():
+        for _ in range(2):
+            with pytest.warns(UserWarning, match=f"{name} of 48 x 64 pixels is stretched over"):
+                call()
+    wk.camera.from_sphere(torch.zeros(3, 50, 101), (4, 4), field_of_view=90)
+    wk.camera.to_cube(torch.zeros(3, 64, 128), 4)
+
+
+@pytest.mark.parametrize(
+    ("arithmetic", "value", "hint"),
+    [
+        ("pillow", 2, "2 (PIL.Image.BILINEAR: write 'bilinear')"),
+        ("pillow", 1, "1 (PIL.Image.LANCZOS: write 'lanczos')"),
+        ("pillow", 5, "5 (PIL.Image.HAMMING: write 'hamming')"),
+        ("torchvision", 3, "3 (PIL.Image.BICUBIC: write 'bicubic')"),
+        ("opencv5", 2, "2 (cv2.INTER_CUBIC: write 'bicubic')"),
+        ("exact", 3, "3 (cv2.INTER_AREA: write 'area', PIL.Image.BICUBIC: 'bicubic')"),
+        ("exact", 0, "0 (cv2.INTER_NEAREST: write 'nearest')"),
+    ],
+)
+def test_numbers_of_pillows_filters_get_their_own_name(arithmetic, value, hint):
+    for resize in (wk.resize, wk.letterbox):
+        with pytest.raises(ValueError, match=re.escape(f"got {hint}") + "$"):
+            resize(IMAGE, (2, 2), interpolation=value, arithmetic=arithmetic)
 
 
 def offsets() -> dict[str, torch.Tensor]:

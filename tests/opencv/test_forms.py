@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -38,8 +39,28 @@ def both(name, arguments, options):
 )
 def test_dst_is_ignored_and_none_selects_the_defaults(name, more):
     more = more[: 1 + (name != "remap")] + more[2:]  # remap's flags come before dst
-    out, truth = both(name, CALLS[name] + more, {})
-    assert np.array_equal(out, truth)
+    ignored = more[0] not in (None, ())
+    for _ in range(2):
+        with pytest.warns(UserWarning, match=f"{name}: `dst`") if ignored else nullcontext():
+            out, truth = both(name, CALLS[name] + more, {})
+        assert np.array_equal(out, truth)
+
+
+def test_a_flag_in_the_place_of_an_output_gets_a_warning():
+    """cv2 ignores it silently: this resize is bilinear."""
+    calls = {
+        "resize: `dst`": lambda: ours.resize(IMAGE, (5, 4), ours.INTER_AREA),
+        "flip: `dst`": lambda: ours.flip(IMAGE, 1, 45),
+        "pyrDown: `dst`": lambda: ours.pyrDown(IMAGE, 4),
+        "undistort: `dst`": lambda: ours.undistort(IMAGE, np.eye(3), np.zeros(4), 1),
+        "perspectiveTransform: `dst`": lambda: ours.perspectiveTransform(
+            np.zeros((1, 2, 2)), np.eye(3), 1
+        ),
+    }
+    for name, call in calls.items():
+        for _ in range(2):
+            with pytest.warns(UserWarning, match=f"{name} is the output array, and .* is ignored"):
+                call()
 
 
 @pytest.mark.parametrize("name", CALLS)

@@ -15,6 +15,7 @@ from warpkit.core import checks
 from warpkit.core.lasting import lasting
 from warpkit.core.numbers import check_count
 from warpkit.core.sharding import batched
+from warpkit.core.slips import look_at_sphere
 from warpkit.engine.backends import select_backend
 from warpkit.engine.sampling import sphere as definition
 from warpkit.engine.sampling.labels import as_bits, as_labels
@@ -57,6 +58,7 @@ def to_cube(
     """
     name = "to_cube"
     sphere = checks.check_image(name, "sphere", sphere, labels=True)
+    look_at_sphere(name, "sphere", sphere.shape[-2:])
     height = width = check_count(name, "side", side)
     rule = named_rule(name, interpolation, "wrap", "exact")
     check_nearest(name, rule, sphere)
@@ -89,6 +91,7 @@ def from_cube(
     if cube.ndim < 4 or cube.shape[-4] != 6 or cube.shape[-1] != cube.shape[-2]:
         checks.fail(name, "cube", "of shape (..., 6, C, side, side)", checks.shape_of(cube))
     height, width = checks.check_size(name, "size", size)
+    look_at_sphere(name, "size", (height, width))
     rule = named_rule(name, interpolation, "replicate", "exact")
     check_nearest(name, rule, cube)
     side = cube.shape[-1]

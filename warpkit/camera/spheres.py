@@ -17,6 +17,7 @@ from warpkit.core import checks
 from warpkit.core.caller_warnings import warn_of_lost_gradients
 from warpkit.core.shapes import broadcast_shapes
 from warpkit.core.sharding import batched
+from warpkit.core.slips import look_at_sphere
 from warpkit.core.tracing import peel
 from warpkit.engine.backends import spheres
 from warpkit.engine.sampling import sphere as definition
@@ -103,6 +104,7 @@ def from_sphere(
     check_nearest(name, rule, sphere)
     antialias = check_antialias(name, antialias)
     checks.check_labels(name, "antialias", antialias, sphere.dtype, "False", antialias is False)
+    look_at_sphere(name, "sphere", sphere.shape[-2:])
     height, width = checks.check_size(name, "size", size)
     numbers = (field_of_view, camera_matrix, rotation, distortion)
     view = as_view(name, (height, width), sphere.device, *numbers, model)
@@ -147,6 +149,7 @@ def to_sphere(
     view = checks.check_image(name, "view", view, labels=True)
     rule = named_rule(name, interpolation, "constant", "exact")
     shape = checks.check_size(name, "size", size)
+    look_at_sphere(name, "size", shape)
     numbers = (field_of_view, camera_matrix, rotation, distortion)
     height, width = view.shape[-2:]
     shown = as_view(name, (height, width), view.device, *numbers, model)

@@ -80,6 +80,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", module=r"PIL\b")  # about sizes and metadata
+            # one line for a warning, too, such as that about a sphere that is not 2 : 1
+            warnings.showwarning = lambda message, *place: say(" ".join(str(message).split()))
             status = app(words, prog_name="warpkit", standalone_mode=False) or 0
         if sys.stdout is not None:
             sys.stdout.flush()

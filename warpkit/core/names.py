@@ -62,28 +62,51 @@ VALUES = {
 }
 INVERSE = 16
 """cv2.WARP_INVERSE_MAP, which is added to the interpolation's number."""
+PILLOW = ("NEAREST", "LANCZOS", "BILINEAR", "BICUBIC", "BOX", "HAMMING")
+"""Pillow's filters by their number; torchvision has the same numbers."""
 
 
-def instead_of(argument: str, value: object) -> str:
-    """The suggestion for `value`, in brackets; empty for unknown names."""
+PILLOW = ("NEAREST", "LANCZOS", "BILINEAR", "BICUBIC", "BOX", "HAMMING")
+"""Pillow's filters by their number; torchvision has the same numbers."""
+
+
+def instead_of(argument: str, value: object, *, numbers: Collection[str] = ("cv2",)) -> str:
+    """The suggestion for `value`, in brackets; empty for unknown names.
+
+    numbers: the libraries whose constant a whole number may be, "cv2" and "PIL".
+    """
     names = VALUES.get(argument)
     if names is None:
         return ""
-    said = more = ""
+    if isinstance(value, Integral) and not isinstance(value, bool | Enum):
+        return _of_number(names, argument, int(value), numbers)
     if isinstance(value, Enum):  # torchvision's and Pillow's
         value = value.name
-    elif isinstance(value, Integral) and not isinstance(value, bool):
-        number = int(value)
-        if argument == "interpolation" and INVERSE <= number < 2 * INVERSE:
-            number, more = number - INVERSE, " and inverse=True"
-        if not 0 <= number < len(names.numbers):
-            return ""
-        said = f"cv2.{(names.prefix + names.numbers[number]).upper()}: "
-        value = names.numbers[number]
-    if not isinstance(value, str):
-        return ""
+    here = _here(names, value) if isinstance(value, str) else None
+    return f" (write {here})" if here else ""
+
+
+def _here(names: Names, value: str) -> str | None:
+    """warpkit's value for another library's name."""
     name = value.lower().replace("-", "_").replace(" ", "_").removeprefix(names.prefix)
-    return f" ({said}write {names.here[name]}{more})" if name in names.here else ""
+    return names.here.get(name)
+
+
+def _of_number(names: Names, argument: str, number: int, numbers: Collection[str]) -> str:
+    """The suggestions for a number of these libraries; one if they mean the same."""
+    found: dict[str, str] = {}
+    if "cv2" in numbers:
+        more, own = "", number
+        if argument == "interpolation" and INVERSE <= number < 2 * INVERSE:
+            own, more = number - INVERSE, " and inverse=True"
+        if 0 <= own < len(names.numbers):
+            name = names.numbers[own]
+            found[f"{_here(names, name)}{more}"] = f"cv2.{(names.prefix + name).upper()}"
+    if "PIL" in numbers and 0 <= number < len(PILLOW) and (here := _here(names, PILLOW[number])):
+        found.setdefault(here, f"PIL.Image.{PILLOW[number]}")
+    first, *others = [f"{theirs}: write {here}" for here, theirs in found.items()] or [""]
+    said = ", ".join([first, *(text.replace("write ", "") for text in others)])
+    return f" ({said})" if said else ""
 
 
 INTERPOLATION, BORDER, FILL = ("`interpolation`", "`border`", "`border_value`")

@@ -40,6 +40,9 @@ all lie in a sixteenth of the image are rare."""
 WHOLE = {torch.float16: 2048, torch.bfloat16: 256}
 """The last of the whole numbers from 0 on that a type holds."""
 
+MOST_STRETCH = 0.02
+"""The difference of a sphere's sides from 2 : 1, relative to the width: sides that were rounded."""
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -100,6 +103,48 @@ def look_at_type(function: str, argument: str, values: Tensor, size: Sequence[in
         f"{function}: `{argument}` of {kind} holds every whole pixel only up to {whole}, and the "
     )
     warn(text + f"image is of {tuple(size)}: positions are rounded. float32 holds them")
+
+
+def look_at_numbers(function: str, argument: str, values: object, size: Sequence[int]) -> bool:
+    """The same for a matrix or boxes, unless all numbers are whole ones that the type holds.
+
+    Returns whether it has looked further than at the type.
+    """
+    if not isinstance(values, Tensor) or values.dtype not in WHOLE:
+        return False
+    if torch.compiler.is_compiling() or max(size) <= WHOLE[values.dtype] + 1:
+        return False
+    if _is_readable(values):
+        numbers = values.detach().float()
+        if bool(((numbers % 1 == 0) & (numbers.abs() <= WHOLE[values.dtype])).all()):
+            return True
+    look_at_type(function, argument, values, size)
+    return True
+
+
+def look_at_output(function: str, argument: str, value: object) -> None:
+    """Warn about a number or a tuple in the place of one of cv2's output arrays."""
+    if value == () or _state.looked:
+        return
+    text = (
+        f"{function}: `{argument}` is the output array, and {value!r} in its place is ignored, as "
+    )
+    warn(text + "in cv2: what comes after it needs its name, such as interpolation= or flags=")
+
+
+def look_at_sphere(function: str, argument: str, size: Sequence[int]) -> None:
+    """Warn about an equirectangular picture of `size` (H, W) that is not twice as wide as high."""
+    if torch.compiler.is_compiling() or _state.looked or min(size) < LEAST_IMAGE:
+        return
+    height, width = size
+    if abs(width - 2 * height) > MOST_STRETCH * width:
+        text = (
+            f"{function}: `{argument}` of {height} x {width} pixels is stretched over the sphere, "
+        )
+        text += (
+            "360 degrees wide and 180 high: such pictures are twice as wide as high. Of a part of "
+        )
+        warn(text + "the sphere, pad the rest (torch.nn.functional.pad)")
 
 
 def look_at_points(function: str, points: Tensor, size: Sequence[int]) -> None:

@@ -12,7 +12,7 @@ from torch import Tensor
 from warpkit.core import checks
 from warpkit.core.shapes import broadcast_shapes
 from warpkit.core.sharding import batched
-from warpkit.core.slips import look_at_pairs
+from warpkit.core.slips import look_at_numbers, look_at_pairs
 from warpkit.core.tracing import is_eager, is_readable, wants_gradient
 from warpkit.engine.sampling.maps import pixel_points
 from warpkit.flow.arguments import as_field
@@ -99,6 +99,8 @@ def thin_plate_spline(
     pairs = _pairs(name, source, target, smoothing, device)
     size = checks.check_size(name, "size", size)
     look_at_pairs(name, *pairs[:2], size)
+    for argument, points in (("source", source), ("target", target)):
+        look_at_numbers(name, argument, points, size)
     looks_at = _fit(name, *pairs, at="target")
     pixels = pixel_points(size, torch.float64, pairs[0].device).flatten(0, 1)
     return _evaluate(looks_at, pixels).unflatten(-2, size).to(dtype)

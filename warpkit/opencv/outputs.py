@@ -8,11 +8,15 @@ import numpy as np
 from torch import Tensor
 
 from warpkit.core import checks
+from warpkit.core.slips import look_at_output
 
 
 def check_output(name: str, argument: str, value: Any, src: Any) -> Any:
     """An array or tensor, as `src`, or None; numbers and tuples are ignored, as in cv2."""
-    if value is None or isinstance(value, int | float | complex | tuple):
+    if value is None:
+        return None
+    if isinstance(value, int | float | complex | tuple):
+        look_at_output(name, argument, value)
         return None
     kind = Tensor if isinstance(src, Tensor) else np.ndarray
     if not isinstance(value, kind):

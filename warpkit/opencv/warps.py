@@ -106,7 +106,8 @@ def remap(
     """
     name = "remap"
     arrays = (src, map1) if map2 is None else (src, map1, map2)
-    key = quick.key_of(name, arrays, dst, interpolation, borderMode, borderValue, arithmetic)
+    options = (dst, interpolation, borderMode, borderValue, arithmetic)
+    key = quick.key_of(name, arrays, *options) if dst is None else None
     if (known := prepared.call(key, *arrays)) is not None:
         return known
     dst = check_output(name, "dst", dst, src)
@@ -143,7 +144,7 @@ def _warp(
     given: tuple[Any, ...],
 ) -> Any:
     """Warp by a matrix; given: flags, borderMode, borderValue and arithmetic."""
-    key = quick.key_of(name, (src, M), dsize, dst, *given)
+    key = quick.key_of(name, (src, M), dsize, dst, *given) if dst is None else None
     if (found := prepared.call(key, src, M)) is not None:
         return found
     flags, border_mode, border_value, arithmetic = given

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from warpkit.core import checks, exports
-from warpkit.core.slips import look_at_boxes, look_at_flow, look_at_rois
+from warpkit.core.slips import look_at_boxes, look_at_flow, look_at_numbers, look_at_rois
 from warpkit.core.tracing import is_readable
 from warpkit.engine.compositing import canvases
 from warpkit.engine.sampling import fill
@@ -190,6 +190,7 @@ def boxes(
     checks.check_device(function, "boxes", value, data.given.device)
     bad = check_boxes(function, value)
     look_at_boxes(function, value[:, :4].flatten(1), min(data.sizes, key=min))
+    look_at_numbers(function, "boxes", value, max(data.sizes, key=max))
     index = image_index(function, index, value.shape[0], data)
     if kind == TURNED:
         look_at_rois(function, value, index)
@@ -240,6 +241,8 @@ def matrices(
     result = value.unflatten(1, (2, 3)) if flat and value.shape[1:] == (6,) else value
     if result.ndim != 3 or result.shape[1:] not in shapes or count not in (None, len(result)):
         checks.fail(function, "matrices", f"of shape {wanted}", checks.shape_of(value))
+    if not flat:  # those are in a box's own pixels
+        look_at_numbers(function, "matrices", value, max(data.sizes, key=max))
     return result
 
 

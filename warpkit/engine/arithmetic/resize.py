@@ -35,6 +35,9 @@ TORCH_TYPES = (torch.uint8, torch.float16, torch.bfloat16, torch.float32, torch.
 EXACT_LABELS = (torch.int8, torch.int32)
 """The labels that cv2.INTER_LINEAR_EXACT computes in integers."""
 
+NUMBERED = {"exact": ("cv2", "PIL"), "pillow": ("PIL",), "torchvision": ("PIL",)}
+"""The libraries whose numbers of filters an arithmetic's user may give; cv2's for OpenCV's."""
+
 MOVING = ("nearest", "nearest_exact")
 """Interpolations that only move pixels."""
 
@@ -53,7 +56,8 @@ def named_rule(
     filters = filters_of(arithmetic)
     if not isinstance(interpolation, str) or interpolation not in filters:
         wanted = "one of " + ", ".join(map(repr, filters)) + f" with arithmetic={arithmetic!r}"
-        hint = instead_of("resize interpolation", interpolation)
+        numbers = NUMBERED.get(arithmetic, ("cv2",))
+        hint = instead_of("resize interpolation", interpolation, numbers=numbers)
         hint = hint if any(repr(known) in hint for known in filters) else ""
         checks.fail(name, "interpolation", wanted, f"{interpolation!r:.60}{hint}")
     if antialias is not None:
