@@ -19,7 +19,9 @@ from warpkit.engine.backends.cpu.opened import LIBRARY
 from warpkit.engine.binding.operator import Operator, vjp
 from warpkit.engine.compositing.canvases import Canvas
 from warpkit.engine.compositing.rectangles import rectangles
-from warpkit.engine.definitions import lens_inverse, lens_models
+from warpkit.engine.definitions import depth, lens_inverse, lens_models, lens_rays
+from warpkit.engine.definitions.depth import Depths
+from warpkit.engine.operators.depth import POINTS
 from warpkit.engine.operators.four_points import FOUR_POINTS
 from warpkit.engine.operators.inverse import INVERT
 from warpkit.engine.operators.lens_field import FIELD, Field
@@ -134,7 +136,34 @@ def windows(generator: torch.Generator) -> list[Tensor]:
     return [maps(generator), normal(generator, 3, 4), normal(generator, 2, 3, 9, 11)]
 
 
+def depths(options: Depths, count: int) -> Callable[[torch.Generator], list[Tensor]]:
+    """Depths (2, 1, 5, 7), a pinhole (3, 4) or rays (2, 1, 3, 5, 7), poses (3,), and lenses of
+    4 + count numbers (3,)."""
+
+    def make(generator: torch.Generator) -> list[Tensor]:
+        seen = 0.5 + normal(generator, 2, 1, 5, 7).abs()
+        focal = torch.tensor([50.0, 55, 3, 2], dtype=torch.float64)
+        rays = focal + normal(generator, 3, 4)
+        if not options.pinhole:
+            rays = 0.2 * normal(generator, 2, 1, 3, 5, 7) + torch.tensor([0, 0, 1.0])[:, None, None]
+        pose = torch.eye(3, 4, dtype=torch.float64) + 0.1 * normal(generator, 3, 3, 4)
+        lens = torch.cat((focal.expand(3, 4), 0.05 * normal(generator, 3, count)), -1)
+        end = lens_rays.end_of(lens_models.unpacked(options.model, lens))
+        return [seen, rays, pose, lens, end]
+
+    return make
+
+
 NAN, DOUBLE = float("nan"), torch.float64
+DEPTHS = {
+    f"depths {kind}, {model} {count}, {'pinhole' if pinhole else 'rays'}": Case(
+        POINTS, options, depths(options, count), "lens kernels", 1
+    )
+    for kind in depth.KINDS
+    for model, count in [*(("brown", n) for n in (0, 4, 5, 8, 12, 14)), ("fisheye", 4)]
+    for pinhole in (True, False)
+    for options in [Depths(kind, model, pinhole, True, ("bilinear", 9, 11))]
+}
 CASES = {
     "inverse of (2, 3)": Case(INVERT, NAN, matrices(2), "exact inverse"),
     "inverse of (3, 3)": Case(INVERT, NAN, matrices(3), "exact inverse"),
@@ -151,6 +180,7 @@ CASES = {
         f"inverse of {model} {count}": Case(UNBEND, model, inverse(model, count), "lens roots", 1)
         for model, count in [*(("brown", n) for n in (4, 5, 8, 12, 14)), ("fisheye", 4)]
     },
+    **DEPTHS,
     "four points": Case(FOUR_POINTS, DOUBLE, corners, "quad kernels"),
     "similarity": Case(SIMILARITY, DOUBLE, points, "similarity kernels"),
     **{
@@ -168,6 +198,9 @@ FEW = [
     "four points",
     "inverse of brown 14",
     "inverse of fisheye 4",
+    "depths z, brown 0, pinhole",
+    "depths ray, fisheye 4, pinhole",
+    "depths inverse, brown 14, rays",
     "similarity",
     "bicubic view",
 ]

@@ -219,7 +219,7 @@ def test_batches_vmap_compile_and_forward_mode():
     [
         ({"flow": torch.zeros(4, 6, 2)}, "`flow` must be of shape (..., 4, 5, 2), an offset for"),
         ({"flow": torch.zeros(2, 4, 5)}, "(..., 2, h, w) is flow.movedim(-3, -1)"),
-        ({"mode": "max"}, "`mode` must be one of 'sum', 'average', 'softmax', got 'max'"),
+        ({"mode": "max"}, "`mode` must be one of 'sum', 'average', 'softmax', 'front', got 'max'"),
         ({"weights": torch.zeros(4, 5)}, "`weights` must be of shape (..., 1, 4, 5), got (4, 5)"),
         ({"weights": -torch.ones(1, 4, 5), "mode": "average"}, "`weights` must be at least 0 with"),
         ({"weights": torch.full((1, 4, 5), torch.nan)}, "`weights` must be other than NaN"),

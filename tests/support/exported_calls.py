@@ -124,6 +124,12 @@ def _flows() -> list[ExportedCall]:
         ExportedCall("flow.resize", "", partial(flow.resize, size=SIZE), (FLOW,)),
         ExportedCall("flow.splat", "", flow.splat, (IMAGE, FLOW)),
         ExportedCall(
+            "flow.splat",
+            "front",
+            lambda image, field, depth: flow.splat(image, field, mode="front", depth=depth),
+            (floats("batch", 3, 24, 31), floats("batch", 24, 31, 2), floats("batch", 1, 24, 31)),
+        ),
+        ExportedCall(
             "flow.thin_plate_points", "5 pairs", flow.thin_plate_points, (PLACES, points, points)
         ),
         ExportedCall(

@@ -294,7 +294,7 @@ def _points(
 
 
 def _rays(lens: Lens, size: tuple[int, int], kind: str) -> Tensor:
-    """The rays (..., h, w, 3) of a lens's pixels, NaN where it has none."""
+    """The rays (..., 3, h, w) of a lens's pixels, NaN where it has none."""
     lens, sound = finite.finite_lens(lens)
     pixels = pixel_points(size, torch.float64, lens.fx.device).flatten(0, 1)
     a, b, c, found = directions(lens, *pixels.unbind(-1))
@@ -306,8 +306,8 @@ def _rays(lens: Lens, size: tuple[int, int], kind: str) -> Tensor:
             a, b, c = a / c, b / c, torch.ones_like(c)
     else:
         a, b, c = definition.unit(kind, a, b)
-    rays = torch.stack(torch.broadcast_tensors(a, b, c), -1)
-    return torch.where(found[..., None], rays, torch.nan).unflatten(-2, size)
+    rays = torch.stack(torch.broadcast_tensors(a, b, c), -2)
+    return torch.where(found[..., None, :], rays, torch.nan).unflatten(-1, size)
 
 
 def _hidden(surface: Tensor, kind: str, points: Tensor, own: Tensor, tolerance: float) -> Tensor:

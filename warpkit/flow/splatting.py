@@ -16,12 +16,13 @@ from warpkit.core.slips import look_at_flow
 from warpkit.engine.backends import select_splat
 from warpkit.engine.sampling.reference import compute_dtype, convert
 from warpkit.engine.sampling.rules import LIMIT, SamplingRule
+from warpkit.flow import front
 from warpkit.flow.arguments import as_field
 from warpkit.flow.places import places, stacked
 from warpkit.geometry.arguments import floats
 from warpkit.types import FlowLike, NumbersLike, SplatMode
 
-MODES = ("sum", "average", "softmax")
+MODES = ("sum", "average", "softmax", "front")
 
 SPREAD = SamplingRule("bilinear", "constant", "exact")
 WHOLE_PIXELS = SamplingRule("nearest", "constant", "exact")
@@ -46,7 +47,7 @@ class Splat(NamedTuple):
     """(..., 1, h, w): how much reached each pixel; 0 marks a hole."""
 
 
-@batched(2, image=3, flow=3, weights=3, temperature=0)
+@batched(2, image=3, flow=3, weights=3, temperature=0, depth=3)
 def splat(
     image: Tensor,
     flow: FlowLike,
@@ -55,30 +56,38 @@ def splat(
     mode: SplatMode = "sum",
     weights: Tensor | None = None,
     temperature: NumbersLike = 1.0,
+    depth: Tensor | None = None,
 ) -> Splat:
     """Splat images along flows: pixel p lands on p + flow(p), spread bilinearly over four pixels.
 
     Args:
-        image: (..., C, H, W), floats, or integers as in `warp_affine`, rounded at the end.
+        image: (..., C, H, W), floats, or integers as in `warp_affine`, rounded at the end; labels
+            with "front".
         flow: (..., H, W, 2), the offset (dx, dy) in pixels of every pixel of the image.
         size: (h, w) of the result; None keeps the image's. Pixels that land outside, at NaN or at
             2^31 and beyond are lost.
         mode: "sum" adds everything that lands on a pixel: the adjoint of `warpkit.warp_flow` with a
             zero border. "average" divides by the accumulated weight. "softmax" averages with
             exp(weights / temperature), shifted by the largest that reaches each pixel, so that
-            nothing overflows and a pixel that lands alone is visible whatever its weight.
+            nothing overflows and a pixel that lands alone is visible whatever its weight. "front"
+            is a z-buffer: a pixel goes whole to the pixel nearest to p + flow(p) (half to even),
+            and of all that land on one the smallest `depth` is shown, of equal ones the first.
         weights: (..., 1, H, W): factors of the pixels; at least 0 for "average", of any size for
             "softmax" (-inf: invisible). None: all equal. All batches broadcast.
         temperature: for "softmax", above 0: a number or (...); small values select the largest
             weight.
+        depth: (..., 1, H, W), for "front" alone: any numbers (a disparity is passed negated).
+            Infinity is visible, NaN is not.
 
     Returns:
         Splat(image (..., C, h, w), weight (..., 1, h, w)): the weight is the sum of the shares of
         the pixels that land (for "softmax" of those with a weight), times `weights` for "sum" and
         "average". In a hole, where the weight is 0, the image is 0; the averages also treat a
-        weight below 1e-18 as a hole. The same bits for any number of threads.
+        weight below 1e-18 as a hole. Of "front" the weight is 1, or 0 in a hole. The same bits for
+        any number of threads.
 
-    Gradients: all orders, to image, flow, weights and temperature.
+    Gradients: all orders, to image, flow, weights and temperature; of "front" to the image alone,
+    with a warning if flow or depth wants one.
 
     >>> flow = torch.tensor([[[1.0, 0.0], [0.5, 0.0], [0.0, 0.0]]])
     >>> image, weight = splat(torch.tensor([[[1.0, 2.0, 4.0]]]), flow)
@@ -86,10 +95,10 @@ def splat(
     (tensor([[[0., 2., 5.]]]), tensor([[[0.0000, 1.5000, 1.5000]]]))
     """
     name = "splat"
-    image = checks.check_image(name, "image", image)
+    mode = checks.check_name(name, "mode", mode, MODES)
+    image = checks.check_image(name, "image", image, labels=mode == "front")
     flow = as_field(name, "flow", flow, image.device)
     checks.check_device(name, "flow", flow, image.device)
-    mode = checks.check_name(name, "mode", mode, MODES)
     height, width = image.shape[-2:]
     if tuple(flow.shape[-3:-1]) != (height, width):
         wanted = f"of shape (..., {height}, {width}, 2), an offset for every pixel of `image`"
@@ -97,6 +106,15 @@ def splat(
     size = (height, width) if size is None else checks.check_size(name, "size", size)
     look_at_flow(name, flow, size)
     cool = _temperature(name, temperature, mode, image.device)
+    if mode == "front":
+        if weights is not None:
+            checks.fail(name, "weights", "None with mode='front'", checks.kind_of(weights))
+        near = front.as_depth(name, depth, image)
+        value, filled = front.shown(name, image, flow, near, (size[0], size[1]))
+        kind = image.dtype if image.is_floating_point() else torch.float32
+        return Splat(value, filled.to(kind))
+    if depth is not None:
+        checks.fail(name, "depth", f"None with mode={mode!r}", checks.kind_of(depth))
     alike, weights = weights is None, _weights(name, weights, mode, image)
     checks.broadcast_batch(
         name, image=image.shape[:-3], flow=flow.shape[:-3],

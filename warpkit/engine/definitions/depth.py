@@ -54,7 +54,7 @@ def points(
     """Points (..., h, w, 2), float64, NaN where there is none; then what `options` asks for.
 
     The points' own depths (..., h, w), of the same kind, and a mask (..., h, w), bool. depth
-    (..., h, w); rays (..., h, w, 3), NaN where there is none, or fx, fy, cx, cy (..., 4) of a
+    (..., h, w); rays (..., 3, h, w), NaN where there is none, or fx, fy, cx, cy (..., 4) of a
     pinhole; pose (..., 3, 4); numbers (..., 4 + n) of the other lens, as `lens_models.packed`; end
     (...) of `lens_rays.end_of`.
     """
@@ -95,9 +95,9 @@ def _rays(
 ) -> tuple[tuple[Tensor, ...], Tensor]:
     """The rays of pixels, three of (..., h, w), forward for those without one; which have one."""
     if not options.pinhole:
-        found = rays.detach().isfinite().all(-1)
-        forward = rays.new_tensor((0.0, 0.0, 1.0))
-        return torch.where(found[..., None], rays, forward).unbind(-1), found
+        found = rays.detach().isfinite().all(-3)
+        parts = zip(rays.unbind(-3), (0.0, 0.0, 1.0), strict=True)
+        return tuple(torch.where(found, part, forward) for part, forward in parts), found
     lens, sound = finite.finite_lens(lens_models.unpacked("brown", rays))
     x, y = pixel_points(size, torch.float64, rays.device).unbind(-1)
     a, b = lens_models.from_pixels(lens.beside(2), x, y)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from warpkit.engine.binding.operator import Operator
 from warpkit.engine.definitions import depth
+from warpkit.engine.operators import native
 
-POINTS = Operator(depth.points, {})
-"""depth (..., h, w), rays (..., h, w, 3) or (..., 4), pose (..., 3, 4), numbers (..., 4 + n) and
+POINTS = Operator(depth.points, {"cpu": native("depth")})
+"""depth (..., h, w), rays (..., 3, h, w) or (..., 4), pose (..., 3, 4), numbers (..., 4 + n) and
 end (...) of the other lens: see `definitions.depth.points`."""

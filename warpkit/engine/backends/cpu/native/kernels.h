@@ -4,8 +4,10 @@
 // for each task returns the kernel that a call needs.
 #pragma once
 #include "call.h"
+#include "depth_call.h"
 #include "descent_call.h"
 #include "fits_call.h"
+#include "front_call.h"
 #include "jpeg_call.h"
 #include "lens_call.h"
 #include "level_call.h"
@@ -37,7 +39,9 @@
     FAMILY(transform, WARPKIT_TRANSFORM_FIELDS) \
     FAMILY(matrix, WARPKIT_MATRIX_FIELDS)       \
     FAMILY(sphere, WARPKIT_SPHERE_FIELDS)       \
-    FAMILY(jpeg, WARPKIT_JPEG_FIELDS)
+    FAMILY(jpeg, WARPKIT_JPEG_FIELDS)           \
+    FAMILY(depth, WARPKIT_DEPTH_FIELDS)         \
+    FAMILY(front, WARPKIT_FRONT_FIELDS)
 
 #define WARPKIT_TASKS(TASK)                                                       \
     TASK(warp) TASK(nearest) TASK(backward) TASK(row_ranges)                      \
@@ -55,7 +59,8 @@
     TASK(lens_inverse_backward) TASK(fisheye_shown) TASK(fisheye_found)           \
     TASK(projected) TASK(fisheye_projected)                                       \
     TASK(transformed) TASK(affine_matrices) TASK(invert) TASK(inverse_vjp)        \
-    TASK(sphere_places) TASK(sphere_backward) TASK(through_file)
+    TASK(sphere_places) TASK(sphere_backward) TASK(through_file)                  \
+    TASK(depth_points) TASK(depth_points_backward) TASK(front)
 // clang-format on
 
 #define WARPKIT_CHOOSE(task) Kernel choose_##task(const Call &);

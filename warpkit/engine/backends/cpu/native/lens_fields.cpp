@@ -63,25 +63,6 @@ template <bool FISHEYE> void field(const Call &block, int64_t begin, int64_t end
     }
 }
 
-// The backward pass of the perspective of a tilted sensor. Returns the gradient with respect to p.
-INLINE Place through_tilt(const double *tilt, Place p, Place grad, int64_t place, LensSums &sums) {
-    Doubles a = row_at(tilt, p.x, p.y), b = row_at(tilt + 3, p.x, p.y);
-    Doubles w = row_at(tilt + 6, p.x, p.y);
-    Mask none = w == 0;  // the forward pass divides by 1 there
-    Doubles per = 1 / (none ? Doubles{} + 1 : w);
-    Doubles rows[3] = {grad.x * per, grad.y * per, {}};
-    rows[2] = -(rows[0] * a + rows[1] * b) * per;
-    rows[2] = none ? Doubles{} : rows[2];
-    Place found{};
-    for (int i = 0; i < 3; i++) {
-        sums.add(AT_TILT + 3 * i, place, rows[i] * p.x);
-        sums.add(AT_TILT + 3 * i + 1, place, rows[i] * p.y);
-        sums.add(AT_TILT + 3 * i + 2, place, rows[i]);
-        found.x += rows[i] * tilt[3 * i], found.y += rows[i] * tilt[3 * i + 1];
-    }
-    return found;
-}
-
 template <bool FISHEYE> void field_backward(const Call &block, int64_t begin, int64_t end) {
     const LensCall &call = as<LensCall>(block);
     const int64_t n = call.coefficients;

@@ -1,0 +1,34 @@
+"""Which pixel is in front where several land on one: a z-buffer."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from warpkit.core.shapes import broadcast_shapes
+from warpkit.engine.sampling.maps import pixel_points
+
+
+def front(size: tuple[int, int], flow: Tensor, depth: Tensor) -> Tensor:
+    """The pixel shown at each target (..., h, w), int64: its number among H W, or -1 in a hole.
+
+    Pixel p goes to the one nearest to p + flow(p), half to even; the smallest depth is shown, of
+    equal ones the first. flow (..., H, W, 2); depth (..., H, W), of any numbers; NaN is not shown.
+    """
+    (height, width), (h, w) = depth.shape[-2:], size
+    at = flow.double() + pixel_points((height, width), torch.float64, flow.device)
+    x, y = at.round().unbind(-1)
+    batch = broadcast_shapes(flow.shape[:-3], depth.shape[:-2])
+    near = depth.double().expand(*batch, height, width)
+    lands = (x >= 0) & (x < w) & (y >= 0) & (y < h) & ~near.isnan()
+    # those that land nowhere compete for one target more
+    target = torch.where(lands, torch.where(lands, y * w + x, 0.0), float(h * w)).long()
+    target = target.flatten(-2)
+    near = torch.where(near.isnan(), torch.inf, near).flatten(-2)
+    nearest = near.new_full((1,), torch.inf).expand(*batch, h * w + 1)
+    nearest = nearest.scatter_reduce(-1, target, near, "amin")
+    order = torch.arange(height * width, device=depth.device)
+    order = torch.where(near == nearest.gather(-1, target), order, height * width)
+    first = order.new_full((1,), height * width).expand(*batch, h * w + 1)
+    first = first.scatter_reduce(-1, target, order, "amin")[..., :-1].unflatten(-1, (h, w))
+    return torch.where(first < height * width, first, -1)
