@@ -62,7 +62,7 @@ LensModel: TypeAlias = Literal["brown", "fisheye"]
 """The lens models, with OpenCV's coefficients."""
 DepthKind: TypeAlias = Literal["z", "ray", "inverse"]
 """What depths are: along the optical axis, from the camera's centre, or 1 / z."""
-SplatMode: TypeAlias = Literal["sum", "average", "softmax"]
+SplatMode: TypeAlias = Literal["sum", "average", "softmax", "front"]
 """How `flow.splat` combines pixels that land on one position."""
 Space: TypeAlias = Literal["pixel", "theta"]
 """The coordinates of the matrices of `transform_patches`."""
