@@ -13,7 +13,9 @@ from warpkit.camera.points import directions
 from warpkit.core import checks
 from warpkit.core.sharding import batched
 from warpkit.core.slips import look_at_camera
+from warpkit.engine.definitions import finite
 from warpkit.engine.definitions.lens_models import Lens
+from warpkit.engine.operators import lens_inverse
 from warpkit.engine.sampling.maps import matrix_of
 from warpkit.geometry.arguments import floats
 from warpkit.types import LensModel, MatrixLike, NumbersLike
@@ -21,11 +23,12 @@ from warpkit.types import LensModel, MatrixLike, NumbersLike
 SIDE_POINTS = 9
 """Points along each side of the image that OpenCV checks; since 4.12 it checks no others."""
 
-FEWEST, MOST = 33, 1025
-"""Points along each side among which the search begins: one a pixel, within these limits."""
+POINTS = 1025
+"""Points along each side among which the search begins."""
 
-ZOOMS, ZOOMED = 4, 33
-"""How often the search continues between the neighbours of the best point, and with how many."""
+ZOOMS, ZOOMED = 2, 257
+"""How often the search continues between the neighbours of the best point, and with how many. A
+pass takes half a millisecond, whatever its points."""
 
 FARTHEST = torch.finfo(torch.float32).max
 """The initial value of OpenCV's search for the rectangles."""
@@ -83,7 +86,9 @@ def optimal_camera_matrix(
     look_at_camera(name, "camera_matrix", lens.tensors()[:4], size)
     new = size if new_size is None else checks.check_size(name, "new_size", new_size)
     square = checks.check_bool(name, "square", square)
-    x, y, found = directions(lens.beside(1), extremes(lens.detach(), size))
+    fixed, _ = finite.finite_lens(lens.detach().beside(1))
+    reach = lens_inverse.reach_of(fixed)  # as long as thousands of points take
+    x, y, found = directions(lens.beside(1), extremes(fixed, reach, size), reach)
     wanted = "a lens that shows a part of every side: one is beyond the model's fold"
     wanted += ", or 90 degrees" * (lens.model == "fisheye")
     checks.check_values(name, "distortion", ~found.all(-1), wanted)
@@ -99,33 +104,38 @@ def optimal_camera_matrix(
 
 
 @torch.no_grad()
-def extremes(lens: Lens, size: Sequence[int]) -> Tensor:
+def extremes(lens: Lens, reach: Tensor, size: Sequence[int]) -> Tensor:
     """Pixels of the border, (..., 8, 2): of four sides the innermost, then the outermost of all.
 
-    In the order left, top, right and bottom, also between pixels. Pixels without a direction do not
+    lens: finite, with a point dimension; reach: its own. In the order left, top, right and bottom,
+    also between pixels. Pixels without a direction do not
     count, and a side of such alone is NaN. Where an extreme lies inside a side, its derivative
     along the side is 0: so the gradient of the result is that at a fixed place.
     """
-    device, apart = lens.fx.device, lens.beside(1)
-    count = min(max(*size, FEWEST), MOST)
-    side = torch.arange(4, device=device).repeat_interleave(count)
-    along = torch.linspace(0, 1, count, dtype=torch.float64, device=device).repeat(4)
+    device = lens.fx.device
+    side = torch.arange(4, device=device).repeat_interleave(POINTS)
+    along = torch.linspace(0, 1, POINTS, dtype=torch.float64, device=device).repeat(4)
     ends = [(n % 2, 1 if n < 2 else -1) for n in range(4)]  # the coordinate, and its sign inwards
     ends += [(axis, -sign) for axis, sign in ends]
     mine = torch.ones(8, 4, dtype=torch.bool, device=device)
     mine[:4] = torch.eye(4, dtype=torch.bool, device=device)
 
     def scores(side: Tensor, along: Tensor) -> Tensor:
-        """How extreme points at `along` of `side` are, each for one of the eight, (..., 8, N)."""
+        """How extreme points at `along` of `side` are, each for one of the eight, (..., 8, N).
+
+        side and along (..., 8, N), or (..., 1, N): points of all eight.
+        """
         shape = along.shape
         places = _on_border(side.flatten(-2), along.flatten(-2), size)
-        *found, there = (part.unflatten(-1, shape[-2:]) for part in directions(apart, places))
-        values = [sign * found[axis][..., n, :] for n, (axis, sign) in enumerate(ends)]
+        *found, there = (part.unflatten(-1, shape[-2:]) for part in directions(lens, places, reach))
+        x, y = (part.expand(*part.shape[:-2], 8, -1) for part in found)
+        values = [sign * (x, y)[axis][..., n, :] for n, (axis, sign) in enumerate(ends)]
+        side = side.expand(*side.shape[:-2], 8, -1)
         allowed = mine.expand(*side.shape[:-1], 4).gather(-1, side)
         return torch.where(there & allowed, torch.stack(values, dim=-2), -torch.inf)
 
-    side, along = side.expand(8, -1), along.expand(8, -1)
-    step, place = 1 / (count - 1), side
+    side, along = side[None], along[None]
+    step, place = 1 / (POINTS - 1), side
     ahead = torch.linspace(-1, 1, ZOOMED, dtype=torch.float64, device=device)
     for _ in range(1 + ZOOMS):
         found = scores(side, along)

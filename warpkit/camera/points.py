@@ -145,15 +145,18 @@ def _seen_by(view: Tensor, points: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     return x, y, near & front & known & straight[..., None]
 
 
-def directions(lens: Lens, points: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def directions(
+    lens: Lens, points: Tensor, reach: Tensor | None = None
+) -> tuple[Tensor, Tensor, Tensor]:
     """Ideal directions x and y of float64 pixels (..., N, 2), the centre's if there is none.
 
-    Also returns which of them exist, (..., N). Gradients: see `lens_inverse.unbend`.
+    reach: `lens_inverse.reach_of` of the finite lens, if it is known. Also returns which of them
+    exist, (..., N). Gradients: see `lens_inverse.unbend`.
     """
     lens, valid = finite.finite_lens(lens)
     points, near = finite.finite_points(lens, points)
     u, v = lens_models.from_pixels(lens, *points.unbind(-1))
-    x, y, found = lens_inverse.unbend(lens, *lens_models.untilt(lens, u, v))
+    x, y, found = lens_inverse.unbend(lens, *lens_models.untilt(lens, u, v), reach)
     return x, y, found & near & valid
 
 

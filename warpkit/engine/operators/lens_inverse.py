@@ -12,10 +12,20 @@ from warpkit.engine.definitions.lens_models import Lens
 from warpkit.engine.operators import native
 
 
-def unbend(lens: Lens, u: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """As `lens_inverse.unbend`; the lens with a point dimension."""
-    reach = torch.stack([value.double() for value in lens_inverse.reach_of(lens)], dim=-1)
+def unbend(
+    lens: Lens, u: Tensor, v: Tensor, reach: Tensor | None = None
+) -> tuple[Tensor, Tensor, Tensor]:
+    """As `lens_inverse.unbend`; the lens with a point dimension.
+
+    reach: of `reach_of`, if it is known.
+    """
+    reach = reach_of(lens) if reach is None else reach
     return UNBEND(lens.model, torch.stack(lens.k, dim=-1), u, v, reach)
+
+
+def reach_of(lens: Lens) -> Tensor:
+    """`lens_inverse.Reach` as a tensor (..., 1, 3); the lens with a point dimension."""
+    return torch.stack([value.double() for value in lens_inverse.reach_of(lens)], dim=-1)
 
 
 def _lens(model: str, k: Tensor) -> Lens:
