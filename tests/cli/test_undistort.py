@@ -75,10 +75,9 @@ BAD = {
     f"{CAMERA}": "Missing option '--distortion'.",
     f"{CAMERA} --distortion 1 2 3": "takes 2 or 4 or 5 or 8 or 12 or 14 numbers, got 3",
     f"{CAMERA} --distortion 0 0 0 0 0 --fisheye": "takes 2 or 4 numbers with --fisheye, got 5",
-    f"{CAMERA} --distortion 0 0 0 0 --fisheye --alpha 0": "--alpha is for lenses that are not",
     f"{CAMERA} --distortion 0 0 0 0 --alpha 2": "--alpha takes a number from 0 to 1",
     "--camera -1 1 0 0 --distortion 0 0 0 0": "--camera takes positive focal lengths FX and FY",
-    f"{CAMERA} --distortion -2 0 0 0 --alpha 0": "--alpha is for lenses that show all of the image",
+    f"{CAMERA} --distortion -2 0 0 0 --alpha 0": "--alpha is for lenses that show a part of every",
     f"{CAMERA} --distortion 0 0 0 0 --border-value 1 2": "--border-value takes 1 or 3 numbers",
 }
 

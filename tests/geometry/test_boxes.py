@@ -69,6 +69,12 @@ def test_torchvisions_boxes_of_any_upright_format():
     box = tv.BoundingBoxes([[10.0, 4, 6, 2]], format="CXCYWH", canvas_size=(20, 20))
     found = wk.transform_boxes(box, [[1.0, 0, 1], [0, 1, 2]])
     assert found.tolist() == [[8, 5, 14, 7]]
+    for form, width in (("CXCYWHR", 5), ("XYWHR", 5), ("XYXYXYXY", 8)):
+        if hasattr(tv.BoundingBoxFormat, form):  # since torchvision 0.23
+            rotated = tv.BoundingBoxes(torch.ones(1, width), format=form, canvas_size=(20, 20))
+            text = f"`boxes` must be upright, .* transform_points, got BoundingBoxes of {form}"
+            with pytest.raises(ValueError, match=text):
+                wk.transform_boxes(rotated, torch.eye(3))
 
 
 def test_gradients_to_boxes_and_matrix():

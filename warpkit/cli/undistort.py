@@ -105,8 +105,6 @@ class Options:
             raise CommandError(f"--distortion takes {wanted}, got {len(self.distortion)}")
         if self.camera is not None and min(self.camera[:2]) <= 0:
             raise CommandError("--camera takes positive focal lengths FX and FY")
-        if self.alpha is not None and self.fisheye:
-            raise CommandError("--alpha is for lenses that are not --fisheye")
         if self.alpha is not None and not 0 <= self.alpha[0] <= 1:
             raise CommandError("--alpha takes a number from 0 to 1")
         if self.antialias and self.arithmetic != "exact":
@@ -131,9 +129,12 @@ class Options:
         view, size = None, (picture.pixels.shape[-2], picture.pixels.shape[-1])
         if self.alpha is not None:
             try:
-                view = camera.optimal_camera_matrix(matrix, k, size, self.alpha[0])
+                view = camera.optimal_camera_matrix(
+                    matrix, k, size, self.alpha[0], model=self.model
+                )
             except ValueError:
-                text = "--alpha is for lenses that show all of the image, and this one folds in it"
+                text = "--alpha is for lenses that show a part of every side of the image: of this "
+                text += "one a whole side is beyond its fold" + ", or 90 degrees" * self.fisheye
                 raise CommandError(text) from None
         undistort = partial(
             camera.undistort,

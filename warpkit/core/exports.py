@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -32,13 +34,16 @@ def atan2(y: Tensor, x: Tensor) -> Tensor:
     """torch.atan2; onnxruntime has no arc tangent of float64: a float32 one and Newton's step.
 
     The step is (y cos - x sin) / length, the sine of the error of at most 4e-7. y and x (...).
+    Along an axis the angle is exact, and +pi for y = 0: pixels of nearest are ties there.
     """
     if not (exports_to_onnx() and x.dtype == torch.float64):
         return torch.atan2(y, x)
     angle = torch.atan2(y.float(), x.float()).double()
     length = (x * x + y * y).sqrt()
     error = (y * angle.cos() - x * angle.sin()) / torch.where(length > 0, length, 1.0)
-    return angle + error
+    upright = torch.sign(y) * (math.pi / 2)
+    level = (x < 0).to(x.dtype) * math.pi
+    return torch.where(x == 0, upright, torch.where(y == 0, level, angle + error))
 
 
 def atan(x: Tensor) -> Tensor:

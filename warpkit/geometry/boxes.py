@@ -121,6 +121,10 @@ def box_to_matrix(
     return as_result(matrix, dtype)
 
 
+ROTATED = ("XYWHR", "CXCYWHR", "XYXYXYXY")
+"""torchvision's formats of rotated boxes."""
+
+
 @batched(boxes=2, matrix=2)
 def transform_boxes(boxes: BoxesLike, matrix: MatrixLike) -> Tensor:
     """Map boxes by a matrix: the upright boxes around their mapped corners.
@@ -134,6 +138,10 @@ def transform_boxes(boxes: BoxesLike, matrix: MatrixLike) -> Tensor:
     tensor([[ 4.,  2., 12.,  6.]])
     """
     name = "transform_boxes"
+    form = getattr(getattr(boxes, "format", None), "name", "XYXY")  # torchvision's
+    if form in ROTATED:
+        wanted = "upright, (x1, y1, x2, y2): of rotated boxes map the corners, by transform_points"
+        checks.fail(name, "boxes", wanted, f"BoundingBoxes of {form}")
     boxes = read_boxes(boxes)
     device, dtype = checks.result_kind(boxes, matrix)
     matrix = as_matrix(name, matrix, "matrix", device)

@@ -45,7 +45,7 @@ def places(x: Tensor, y: Tensor, z: Tensor, size: Sequence[int]) -> Tensor:
     # both sides of torch.where get a gradient: at a pole, that of another direction, times 0
     x, y = (torch.where(pole, 0.0, value) for value in (x, y))
     z, flat = (torch.where(pole, 1.0, value) for value in (z, flat))
-    lon, lat = exports.atan2(x, z), exports.atan2(y, flat.sqrt())
+    lon, lat = exports.atan2(x + 0.0, z), exports.atan2(y, flat.sqrt())  # not -0, as below
     lon = torch.where(pole, exports.atan2(fixed_x, fixed_z), lon)
     lat = torch.where(pole, exports.atan2(fixed_y, exports.hypot(fixed_x, fixed_z)), lat)
     u = lon * (width / (2 * math.pi)) + (width - 1) / 2

@@ -23,10 +23,17 @@ def is_file(item: object) -> bool:
     return isinstance(item, (str, os.PathLike))
 
 
-def files_in(folder: Path) -> list[Path]:
-    """All files below a folder, except hidden ones, sorted by name."""
+def files_in(folder: Path, unread: list[str]) -> list[Path]:
+    """All files below a folder, except hidden ones, sorted by name.
+
+    A folder that cannot be read is named in `unread`.
+    """
     found = []
-    for root, folders, names in os.walk(folder):
+
+    def say(error: OSError) -> None:
+        unread.append(f"{error.filename} (a folder that cannot be read: {error.strerror})")
+
+    for root, folders, names in os.walk(folder, onerror=say):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         found += [Path(root) / name for name in sorted(names) if not name.startswith(".")]
     return found
@@ -36,7 +43,8 @@ def match_folders(name: str, images: Path, results: Path) -> tuple[list[Path], l
     """The files of two folders, and which of them match.
 
     Raises ValueError if the folders have no name in common."""
-    lists = files_in(images), files_in(results)
+    unread: list[str] = []
+    lists = files_in(images, unread), files_in(results, unread)
     keys = [
         [path.relative_to(root).with_suffix("").as_posix() for path in paths]
         for root, paths in zip((images, results), lists, strict=True)
@@ -45,8 +53,8 @@ def match_folders(name: str, images: Path, results: Path) -> tuple[list[Path], l
     if not matched.pairs:
         wanted = f"have files of the same names (without the suffix) as `images` ({images})"
         got = f"{results}: {_listed(keys[1])} beside {_listed(keys[0])}"
-        raise ValueError(f"{name}: `results` must {wanted}, got {got}")
-    return *lists, matched
+        raise ValueError("; ".join([f"{name}: `results` must {wanted}, got {got}", *unread]))
+    return *lists, matched._replace(left_out=unread + matched.left_out)
 
 
 def match_lists(name: str, images: Sequence[Any], results: Sequence[Any]) -> Matched:
