@@ -25,7 +25,7 @@ template <class S, class M> constexpr bool IS_IPPS =
 template <class T, class S, class M> void down_first(const Call &call, int64_t begin, int64_t end) {
     const ResizeCall &p = as<ResizeCall>(call);
     constexpr int R = SUMS<S>;
-    const int64_t line = p.width * p.inner, out_line = p.out_width * p.inner;
+    const int64_t out_line = p.out_width * p.inner;
     const int64_t bands = (p.out_height + R - 1) / R;
     Scratch<M, M, T> scratch(p);
     if (!scratch.memory) return;
@@ -35,14 +35,14 @@ template <class T, class S, class M> void down_first(const Call &call, int64_t b
         for (int64_t n = 0; n < p.tile_count; n++) {
             const Columns columns = at<Columns>(p.tiles)[n];
             const int64_t count = (columns.source_end - columns.source) * p.inner;
-            const T *from = at<T>(p.image) + plane * p.height * line + columns.source * p.inner;
+            const T *from = p.plane_of<T>(plane) + columns.source * p.inner;
             T *to = at<T>(p.out) + (plane * p.out_height + y0) * out_line + columns.first * p.inner;
             const Bits<M> *lines[R];
             Bits<T> *found[R];
             for (int64_t r = 0; r < R; r++) {
                 const int64_t row = least(r, rows - 1);
                 M *mine = scratch.lines + row * p.line;
-                if (r < rows) sum_row<T, S, M>(p, from, line, y0 + r, count, mine);
+                if (r < rows) sum_row<T, S, M>(p, from, p.stride, y0 + r, count, mine);
                 lines[r] = reinterpret_cast<Bits<M> *>(mine);
                 found[r] = reinterpret_cast<Bits<T> *>(to + row * out_line);
             }

@@ -1,11 +1,13 @@
-// The block of a resize. A "plane" is `height` rows of `width * inner` numbers: the pixels of one
-// channel, or channels-last pixels. A "unit" is a band of rows of a result.
+// The block of a resize. A "plane" is `height` rows of `width * inner` adjacent numbers: the pixels
+// of one channel, or channels-last pixels. A "unit" is a band of rows of a result.
 #pragma once
 #include "warp_call.h"
 
 // clang-format off
 #define WARPKIT_RESIZE_FIELDS(FIELD)                                                               \
     FIELD(image) FIELD(out)                                                                        \
+    /* of the image: the start of each plane (int64), and the distance of rows, in numbers */      \
+    FIELD(starts) FIELD(stride)                                                                    \
     FIELD(height) FIELD(width) FIELD(out_height) FIELD(out_width) FIELD(inner)                     \
     /* types (`Type`, `INT32`) of the pixels, the sums, and the first pass's output; whether */    \
     /* the first pass is along y */                                                                \
@@ -40,6 +42,11 @@ namespace warpkit {
 
 struct ResizeCall : Call {
     WARPKIT_RESIZE_FIELDS(WARPKIT_FIELD)
+
+    // A plane of an image with numbers T.
+    template <class T> const T *plane_of(int64_t number) const {
+        return at<const T>(image) + at<const int64_t>(starts)[number];
+    }
 };
 
 constexpr int64_t INT32 = UINT16 + 1;  // another `Type`, only for sums

@@ -117,7 +117,7 @@ template <int C> int64_t bytes_by_two(const uint8_t *p, int64_t line, int64_t co
 template <class T> void cells(const Call &call, int64_t begin, int64_t end) {
     using W = typename CellTypes<T>::Sum;
     const ResizeCall &p = as<ResizeCall>(call);
-    const int64_t line = p.width * p.inner, count = p.out_width * p.inner;
+    const int64_t line = p.stride, count = p.out_width * p.inner;
     const int64_t wide = p.cell_width, high = p.cell_height, inner = p.inner;
     float part;
     memcpy(&part, &p.share, sizeof part);
@@ -126,7 +126,7 @@ template <class T> void cells(const Call &call, int64_t begin, int64_t end) {
     const int64_t pairs = p.at_once ? count / p.at_once * p.at_once : 0;
     for (int64_t unit = begin; unit < end; unit++) {
         const int64_t plane = unit / p.out_height, y = unit % p.out_height;
-        const T *row = at<T>(p.image) + (plane * p.height + y * high) * line;
+        const T *row = p.plane_of<T>(plane) + y * high * line;
         T *out = at<T>(p.out) + unit * count;
         if (wide == 2 && high == 2) {
             if constexpr (sizeof(T) == 1) {

@@ -67,7 +67,7 @@ template <class T, class S> void linear_row_ipp(const ResizeCall &p, const S *ab
     if constexpr (std::is_same<T, int16_t>::value)
         if (p.inside && !at<int32_t>(p.inside)[y]) {
             const int64_t row = at<int32_t>(p.read)[at<int32_t>(p.y_pixel)[2 * y]];
-            return flat_row(p, plane + row * p.width * p.inner, columns, out);
+            return flat_row(p, plane + row * p.stride, columns, out);
         }
     const S t = at<S>(p.y_weight)[2 * y + 1];
     const int32_t *apart = at<int32_t>(p.apart);
@@ -134,7 +134,7 @@ T sum_alone(const ResizeCall &p, const T *plane, int64_t x, int64_t y, int64_t c
     const float *w = at<float>(p.x_weight) + 4 * x, *v = at<float>(p.y_weight) + 4 * y;
     float product[4];
     for (int k = 0; k < 4; k++) {
-        const T *from = plane + at<int32_t>(p.read)[row[k]] * p.width * p.inner + c;
+        const T *from = plane + at<int32_t>(p.read)[row[k]] * p.stride + c;
         const auto tap = [&](int n) { return float(from[pixel[n] * p.inner]); };
         const float two = k == 1 || k == 2 ? __builtin_fmaf(tap(0), w[0], tap(1) * w[1])
                                            : __builtin_fmaf(tap(1), w[1], tap(0) * w[0]);

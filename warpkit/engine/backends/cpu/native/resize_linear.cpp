@@ -135,7 +135,7 @@ template <class T, int C> struct Rows {
         }
         for (int k = 0; k < 2; k++)
             if (known[k] != r[k]) {
-                sum_along(image + r[k] * p.width * C, kept[k]);
+                sum_along(image + r[k] * p.stride, kept[k]);
                 known[k] = r[k];
             }
     }
@@ -151,7 +151,7 @@ template <class T, int C> void linear(const Call &call, int64_t begin, int64_t e
     const Columns all{0, int32_t(p.out_width), 0, int32_t(p.width)};
     for (int64_t unit = begin; unit < end; unit++) {
         const int64_t plane = unit / bands, y0 = unit % bands * p.band;
-        const T *image = at<T>(p.image) + plane * p.height * p.width * C;
+        const T *image = p.plane_of<T>(plane);
         T *out = at<T>(p.out) + (plane * p.out_height + y0) * count;
         rows.known[0] = rows.known[1] = -1;  // from another plane, or outdated
         for (int64_t y = y0; y < least(y0 + p.band, p.out_height); y++, out += count) {

@@ -42,17 +42,19 @@ void move_row_bytes(const ResizeCall &p, const char *from, const char *, char *t
 // Units are bands of rows of the result, numbered across all planes.
 template <auto MOVE> void nearest_rows(const Call &call, int64_t begin, int64_t end) {
     const ResizeCall &p = as<ResizeCall>(call);
-    const int64_t line = p.width * p.pixel_bytes, out_line = p.out_width * p.pixel_bytes;
+    const int64_t number = p.pixel_bytes / p.inner, line = p.stride * number;
+    const int64_t out_line = p.out_width * p.pixel_bytes;
     const int64_t bands = (p.out_height + p.band - 1) / p.band;
     for (int64_t unit = begin; unit < end; unit++) {
         const int64_t plane = unit / bands, y0 = unit % bands * p.band;
-        const char *image = at<char>(p.image) + plane * p.height * line;
+        const char *image = at<char>(p.image) + at<int64_t>(p.starts)[plane] * number;
+        const char *image_end = image + (p.height - 1) * line + p.width * p.pixel_bytes;
         char *to = at<char>(p.out) + (plane * p.out_height + y0) * out_line;
         const int64_t *row = at<int64_t>(p.rows);
         for (int64_t y = y0; y < least(y0 + p.band, p.out_height); y++, to += out_line) {
             // a repeated row is copied
             if (y > y0 && row[y] == row[y - 1]) memcpy(to, to - out_line, size_t(out_line));
-            else MOVE(p, image + row[y] * line, image + p.height * line, to);
+            else MOVE(p, image + row[y] * line, image_end, to);
         }
     }
 }

@@ -41,7 +41,7 @@ template <class T, class M, int R> void walk_across_first(
     void (*across)(const ResizeCall &, const T *turned, const Columns &, M *summed),
     void (*down)(const ResizeCall &, const M *lines, int64_t y, const Columns &, const T *image,
                  T *out)) {
-    const int64_t line = p.width * p.inner, out_line = p.out_width * p.inner;
+    const int64_t out_line = p.out_width * p.inner;
     const int64_t bands = (p.out_height + p.band - 1) / p.band;
     Scratch<M, T, M> scratch(p);
     if (!scratch.memory) return;
@@ -50,7 +50,7 @@ template <class T, class M, int R> void walk_across_first(
         const int64_t rows = least(p.band, p.out_height - y0);
         const int32_t top = at<int32_t>(p.bands)[2 * band];
         const int32_t bottom = at<int32_t>(p.bands)[2 * band + 1];
-        const T *image = at<T>(p.image) + plane * p.height * line;
+        const T *image = p.plane_of<T>(plane);
         for (int64_t n = 0; n < p.tile_count; n++) {
             const Columns columns = at<Columns>(p.tiles)[n];
             const int64_t count = (columns.source_end - columns.source) * p.inner;
@@ -61,7 +61,7 @@ template <class T, class M, int R> void walk_across_first(
                 const int64_t together = least<int64_t>(R, bottom - place);
                 for (int64_t r = 0; r < R; r++) {
                     const int64_t row = at<int32_t>(p.read)[place + least(r, together - 1)];
-                    from[r] = reinterpret_cast<const Bits<T> *>(image + row * line +
+                    from[r] = reinterpret_cast<const Bits<T> *>(image + row * p.stride +
                                                                 columns.source * p.inner);
                     // the rows beyond the last one have room of their own
                     to[r] = reinterpret_cast<Bits<M> *>(scratch.lines + (place - top + r) * p.line);

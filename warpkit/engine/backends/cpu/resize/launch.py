@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 import torch
@@ -16,6 +17,8 @@ from warpkit.engine.backends.cpu.resize.opencv_calls import opencv_call
 from warpkit.engine.backends.cpu.resize.prepared import (
     IMAGE,
     OUT,
+    STARTS,
+    STRIDE,
     Given,
     ResizeCall,
     exact_call,
@@ -23,8 +26,8 @@ from warpkit.engine.backends.cpu.resize.prepared import (
     torch_call,
     torch_nearest_call,
 )
-from warpkit.engine.sampling.layout import is_channels_last
-from warpkit.engine.sampling.resize import Edges, ResizeRule
+from warpkit.engine.sampling.layout import broadcast_index, is_channels_last
+from warpkit.engine.sampling.resize import KEPT_TABLES, Edges, ResizeRule
 
 FLOATS = {torch.float32: np.dtype(np.float32), torch.float64: np.dtype(np.float64)}
 """The types of results that may have gradients."""
@@ -87,7 +90,7 @@ def known_opencv(
 
 def given(image: Tensor) -> Given:
     """The properties of an image (..., C, H, W) that a call depends on."""
-    return Given(tuple(image.shape), image.dtype, is_channels_last(image))
+    return Given(tuple(image.shape), image.dtype, _has_adjacent_channels(image))
 
 
 def _plain(size: Sequence[int]) -> tuple[int, int]:
@@ -99,22 +102,63 @@ def _launch(image: Tensor, call: ResizeCall, shape: tuple[int, ...] | None = Non
 
     shape: makes it dense.
     """
-    last = is_channels_last(image)
-    dense = image.detach() if last else image.detach().contiguous()
+    last = _has_adjacent_channels(image)
+    stored = _in_rows(image.detach(), last)
+    starts = None
+    if not (is_channels_last(stored) or stored.is_contiguous()):
+        starts = _starts(tuple(stored.shape), stored.stride(), last)
     kind = FLOATS.get(image.dtype, np.dtype(f"i{image.dtype.itemsize}"))
-    memory = result(call, calls.address(dense), kind)
+    memory = result(call, calls.address(stored), kind, starts, stored.stride(-2))
     # rearranged by numpy: autograd forbids to write to a tensor's view
-    memory = memory.transpose(0, 3, 1, 2) if last else memory
-    memory = memory if shape is None else np.ascontiguousarray(memory).reshape(shape)
+    memory = np.moveaxis(memory, -1, -3) if last else memory
+    if shape is not None or not is_channels_last(image):
+        memory = np.ascontiguousarray(memory).reshape(shape or memory.shape)
     out = torch.from_numpy(memory)
     return out if image.dtype in FLOATS else out.view(image.dtype)
 
 
-def result(call: ResizeCall, image: int, dtype: np.dtype) -> np.ndarray:
-    """The result in the order of its memory; image: the address of its numbers."""
+def _has_adjacent_channels(image: Tensor) -> bool:
+    """Whether kernels read whole pixels of an image (..., C, H, W), and not one channel at a time.
+
+    They do so if memory has the channels of a pixel next to each other, also if it has more of them
+    (of RGBA three): then a copy of the pixels as they lie costs less than one in planes.
+    """
+    channels, _, width = image.shape[-3:]
+    if is_channels_last(image):
+        return True
+    return channels > 1 and width > 1 and image.stride(-3) == 1 and image.stride(-1) >= channels
+
+
+def _in_rows(image: Tensor, last: bool) -> Tensor:
+    """The image, or a copy if the numbers of a row are not adjacent.
+
+    Rows and planes may begin anywhere.
+    """
+    pixel = image.shape[-3] if last else 1
+    if image.stride(-1) == pixel or image.shape[-1] == 1:
+        return image
+    return image.movedim(-3, -1).contiguous().movedim(-1, -3) if last else image.contiguous()
+
+
+@lru_cache(maxsize=KEPT_TABLES)
+def _starts(shape: tuple[int, ...], strides: tuple[int, ...], last: bool) -> np.ndarray:
+    """The start of each plane of an image (..., C, H, W), in numbers."""
+    planes = len(shape) - (3 if last else 2)
+    return broadcast_index(shape[:planes], shape[:planes], strides[:planes])
+
+
+def result(
+    call: ResizeCall, image: int, dtype: np.dtype, starts: np.ndarray | None = None, stride: int = 0
+) -> np.ndarray:
+    """The result in the order of its memory; image: the address of its numbers.
+
+    starts, stride: of planes and rows, in numbers; None if the image is dense.
+    """
     memory = empty(call.memory, dtype)
     if call.units:
         numbers = call.numbers.copy()
         numbers[IMAGE], numbers[OUT] = image, memory.ctypes.data
+        if starts is not None:
+            numbers[STARTS], numbers[STRIDE] = starts.ctypes.data, stride
         calls.launch(numbers, 0, call.units, call.values)
     return memory

@@ -30,7 +30,7 @@ from warpkit.engine.backends.cpu.warp_calls import TYPES
 from warpkit.engine.sampling.resize import KEPT_TABLES, Edges, ResizeRule
 
 RESIZES = Family("resize")
-IMAGE, OUT = (RESIZES.fields[name] for name in ("image", "out"))
+IMAGE, OUT, STARTS, STRIDE = (RESIZES.fields[name] for name in ("image", "out", "starts", "stride"))
 
 PLAIN, SHIFTED, SCALED, LINEAR, CUBIC, NESTED, HALF_UP, IPP_LINEAR, IPP_CUBIC = range(9)
 """`Finish` of native/resize_call.h: how a sum becomes a pixel."""
@@ -60,7 +60,7 @@ class Given(NamedTuple):
     """The image's shape, (..., C, H, W)."""
     dtype: torch.dtype
     last: bool
-    """Whether the layout is channels-last."""
+    """Whether the channels of a pixel are adjacent."""
 
     @property
     def inner(self) -> int:
@@ -73,7 +73,7 @@ class Given(NamedTuple):
 
 
 class ResizeCall(NamedTuple):
-    """A call without the addresses of its image and result."""
+    """A call without the addresses of its image and result, for a dense image."""
 
     numbers: np.ndarray
     """The block."""
@@ -90,10 +90,11 @@ def call_of(
     task: str, given: Given, size: Sequence[int], band: int, **fields: object
 ) -> ResizeCall:
     """A call with these fields; arrays are passed by their addresses."""
-    kept = tuple(field for field in fields.values() if isinstance(field, np.ndarray))
     (*batch, channels, height, width), (rows, columns) = given.shape, size
     numbers = {"height": height, "width": width, "inner": given.inner, "band": band}
-    numbers |= {"out_height": rows, "out_width": columns}
+    numbers |= {"out_height": rows, "out_width": columns, "stride": width * given.inner}
+    fields["starts"] = np.arange(given.planes) * (height * width * given.inner)
+    kept = tuple(field for field in fields.values() if isinstance(field, np.ndarray))
     for name, field in fields.items():
         numbers[name] = field.ctypes.data if isinstance(field, np.ndarray) else int(field)  # pyright: ignore
     shape = (*batch, rows, columns, channels) if given.last else (*batch, channels, rows, columns)
