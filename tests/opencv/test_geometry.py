@@ -17,6 +17,7 @@ from tests.support.installed_opencv import installed_opencv
 from tests.support.opencv_cases import assert_same_arrays
 from tests.support.second_order import gradgradcheck
 from tests.support.tolerances import TOLERANCE
+from warpkit.engine.backends.cpu import launch
 
 SIZES = [(9, 11), (1, 1), (1, 6), (7, 1), (2, 3), (32, 40)]
 TYPES = ["uint8", "uint16", "int16", "float32", "float64"]
@@ -301,6 +302,23 @@ def test_a_rectangles_center_has_the_exact_gradient():
     assert (out - exact).abs().max() < 1e-6
     grads = [torch.autograd.grad((x * weight).sum(), center)[0] for x in (out, exact)]
     assert torch.equal(*grads)
+
+
+def test_a_rectangles_gradient_computes_no_exact_result(monkeypatch):
+    """The kernel of "exact" runs only in the backward pass."""
+
+    def fail(*_, **__):
+        raise AssertionError("a result of `exact` was computed")
+
+    image, center = noise(6, 7), torch.tensor([2.3, 3.4]).double().requires_grad_()
+    plain = ours.getRectSubPix(image, (3, 2), center.detach())
+    monkeypatch.setattr(launch, "forward", fail)
+    monkeypatch.setattr(launch, "result", fail)
+    for _ in range(2):
+        out = ours.getRectSubPix(image, (3, 2), center)
+        assert torch.equal(out, plain)
+        (slope,) = torch.autograd.grad(out.sum(), center)
+        assert slope.all()
 
 
 @pytest.mark.parametrize("flags", [0, 16, 256, 16 + 256])

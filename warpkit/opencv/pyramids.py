@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from ctypes import c_float
+from functools import partial
 from numbers import Integral
 from typing import Any
 
@@ -16,9 +17,15 @@ from warpkit import warp
 from warpkit.core import checks
 from warpkit.engine.arithmetic import opencv_pyramids, opencv_rectangles
 from warpkit.engine.arithmetic.opencv import TYPES as OPENCV_TYPES
-from warpkit.engine.backends import PictureBackend, select_pictures
+from warpkit.engine.backends import (
+    PictureBackend,
+    backend_module,
+    select_backend,
+    select_pictures,
+)
+from warpkit.engine.sampling.exact_gradient import with_exact_gradient
 from warpkit.engine.sampling.maps import pixel_points
-from warpkit.engine.sampling.reference import convert, with_gradient_of
+from warpkit.engine.sampling.reference import convert
 from warpkit.engine.sampling.rules import SamplingRule
 from warpkit.geometry.arguments import floats
 from warpkit.opencv import plain_matrices
@@ -154,15 +161,20 @@ def getRectSubPix(
         return from_picture(image, output, value)
     source, center = planes(image), _checked_center(name, center, device_of(image))
     dtype = torch.float32 if source.dtype == torch.uint8 and floating else source.dtype
-    value = opencv_rectangles.rectangle(source.detach(), center.detach(), (height, width), floating)
-    value = value.to(dtype) if floating else convert(value, dtype)
-    if floating and is_followed(source, center):
-        half = torch.tensor([(width - 1) / 2, (height - 1) / 2], device=center.device)
-        corner = center.double() - half
-        points = pixel_points((height, width), torch.float64, center.device) + corner
-        rule = SamplingRule("bilinear", "replicate")
-        exact = warp.remap_by(name, source.to(dtype), points, rule, 0.0, None, "auto")
-        value = with_gradient_of(value, exact)
+
+    def values() -> Tensor:
+        given = source.detach(), center.detach(), (height, width), floating
+        found = opencv_rectangles.rectangle(*given)
+        return found.to(dtype) if floating else convert(found, dtype)
+
+    if not (floating and is_followed(source, center)):
+        return finish(image, output, values())
+    half = torch.tensor([(width - 1) / 2, (height - 1) / 2], device=center.device)
+    points = pixel_points((height, width), torch.float64, center.device) + center.double() - half
+    rule, pixels = SamplingRule("bilinear", "replicate"), source.to(dtype)
+    exact = partial(warp.remap_by, name, pixels, points, rule, 0.0, None, "auto")
+    fused = select_backend(name, "auto", pixels, rule) is backend_module("cpu")
+    value = with_exact_gradient(values, exact, pixels, points, fused=fused)
     return finish(image, output, value)
 
 
