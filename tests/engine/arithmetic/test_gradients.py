@@ -124,6 +124,23 @@ def test_a_ramp_has_its_slope(arithmetic, dtype):
     assert (got - expected).abs().max() <= TOLERANCE["opencv weights"] * expected.abs().max()
 
 
+@pytest.mark.parametrize("arithmetic", ARITHMETICS)
+def test_a_gradient_of_1_01_times_fails(arithmetic, monkeypatch):
+    """The tests above would see it: by hand, and beside "exact" by the reference."""
+
+    def scaled(*args, backward=launch.backward, **options):
+        return tuple(1.01 * slope for slope in backward(*args, **options))
+
+    monkeypatch.setattr(launch, "backward", scaled)
+    with pytest.raises(AssertionError):
+        test_a_ramp_has_its_slope(arithmetic, torch.float64)
+    function, given = leaves("affine", image_of("planar"), "constant")
+    wanted = gradients(partial(function, backend="reference"), given, twice=False)
+    found = gradients(partial(function, arithmetic=arithmetic), given, twice=False)
+    for a, b in zip(found, wanted, strict=True):
+        assert (a - 1.01 * b).abs().max() < 1e-3 * b.abs().max() < (a - b).abs().max()
+
+
 @pytest.mark.parametrize("border", ["constant", "reflect", "transparent"])
 @pytest.mark.parametrize("interpolation", ["bilinear", "bicubic", "lanczos4"])
 @pytest.mark.parametrize("arithmetic", ARITHMETICS)
