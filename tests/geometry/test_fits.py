@@ -101,6 +101,29 @@ def test_a_similarity_never_mirrors():
     close(flat[:, :2], np.zeros((2, 2)))
 
 
+@pytest.mark.parametrize("flip", [1.0, -1.0])
+def test_a_similarity_may_mirror_if_asked(flip):
+    """A batch of one pair of lists that is mirrored and one that is not."""
+    src, dst = pairs(9, 3)
+    random = np.random.default_rng(0)
+    weights = random.uniform(0.1, 3, 9)
+    first, second = dst * (flip, 1.0), dst
+    targets, points = double(np.stack((first, second))), double(src)
+    given = {"weights": double(weights), "allow_reflection": True}
+    found, again = (wk.similarity_from_points(points, targets, **given) for _ in range(2))
+    assert torch.equal(found, again)
+    for matrix, target in zip(found, (first, second), strict=True):
+        close(matrix, naive_fits.umeyama(src, target, weights, mirrors=True))
+    assert (torch.linalg.det(found[:, :, :2]) > 0).tolist() == [flip > 0, True]
+    inputs = points.requires_grad_(), targets.requires_grad_()
+    assert gradcheck(lambda a, b: wk.similarity_from_points(a, b, allow_reflection=True), inputs)
+    line = double([[0, 0], [3, 1], [6, 2]])  # nothing tells a reflection from a rotation
+    turned = wk.similarity_from_points(line, line.flip(-1) + 2, allow_reflection=True)
+    close(turned, wk.similarity_from_points(line, line.flip(-1) + 2))
+    with pytest.raises(TypeError, match="similarity_from_points: `allow_reflection` must be"):
+        wk.similarity_from_points(line, line, allow_reflection=1)  # pyright: ignore
+
+
 def test_minimal_numbers_of_points_have_the_closed_forms_bits():
     src, dst = (double(p) for p in pairs(4, 2))
     both = torch.stack((dst, src))

@@ -11,13 +11,17 @@ def affine(src, dst, weights):
     return np.linalg.lstsq(rows, dst * np.sqrt(weights)[:, None], rcond=None)[0].T
 
 
-def umeyama(src, dst, weights):
-    """The similarity (2, 3) of Umeyama (1991), equations 40 to 42, with weights."""
+def umeyama(src, dst, weights, *, mirrors=False):
+    """The similarity (2, 3) of Umeyama (1991), equations 40 to 42, with weights.
+
+    mirrors: without its sign, so that it may be a reflection.
+    """
     w = weights / weights.sum()
     centre_src, centre_dst = w @ src, w @ dst
     a, b = src - centre_src, dst - centre_dst
     u, d, vt = np.linalg.svd((b * w[:, None]).T @ a)
-    sign = np.diag([1.0, np.sign(np.linalg.det(u) * np.linalg.det(vt))])
+    turns = 1.0 if mirrors else np.sign(np.linalg.det(u) * np.linalg.det(vt))
+    sign = np.diag([1.0, turns])
     turn = u @ sign @ vt
     scale = np.trace(np.diag(d) @ sign) / (w @ (a**2).sum(1))
     return np.column_stack((scale * turn, centre_dst - scale * turn @ centre_src))

@@ -16,6 +16,10 @@ from warpkit.engine.operators.similarity import similarity
 from warpkit.geometry.arguments import as_result, floats
 from warpkit.types import NumbersLike, PointsLike
 
+BETTER = 1e-9
+"""How much larger the squared scale of a reflection must be; on a line, both are equal but for
+rounding."""
+
 
 @batched(src=2, dst=2, weights=1)
 def affine_from_points(
@@ -54,15 +58,20 @@ def affine_from_points(
 
 @batched(src=2, dst=2, weights=1)
 def similarity_from_points(
-    src: PointsLike, dst: PointsLike, *, weights: NumbersLike | None = None
+    src: PointsLike,
+    dst: PointsLike,
+    *,
+    weights: NumbersLike | None = None,
+    allow_reflection: bool = False,
 ) -> Tensor:
     """The rotation, uniform scale and shift between points by least squares: Umeyama's, batched.
 
     src and dst (..., N, 2), (x, y) in pixels, N of at least 2; weights (..., N), none of them
-    negative; all broadcast. Returns (..., 2, 3), never a reflection, with the smallest weighted sum
-    of squared distances in pixels; two points are mapped exactly (cv2.estimateAffinePartial2D
-    without its outlier rejection). Gradients: all orders, to all three. Raises ValueError if the
-    points of `src` with positive weight coincide.
+    negative; all broadcast. Returns (..., 2, 3) with the smallest weighted sum of squared distances
+    in pixels; two points are mapped exactly (cv2.estimateAffinePartial2D without its outlier
+    rejection). It is never a reflection, unless allow_reflection is True and a reflection is
+    better: points on a line are not reflected. Gradients: all orders, to all three. Raises
+    ValueError if the points of `src` with positive weight coincide.
 
     >>> similarity_from_points([[0, 0], [2, 0]], [[1, 1], [1, 5]])
     tensor([[ 0., -2.,  1.],
@@ -71,9 +80,18 @@ def similarity_from_points(
     name = "similarity_from_points"
     src, dst, weights, dtype = weighted_pairs(name, src, dst, weights, 2)
     weights = torch.ones_like(src[..., 0]) if weights is None else weights
+    mirrors = checks.check_bool(name, "allow_reflection", allow_reflection)
     matrix, exists = similarity(src, dst, weights, dtype)
     wanted = "at least two points of positive weight that are apart"
     checks.check_values(name, "src", ~exists, wanted)
+    if mirrors:
+        upside_down = src.new_tensor((1.0, -1.0))
+        other, _ = similarity(src * upside_down, dst, weights, dtype)
+        # the sum of squares is least where the scale is largest
+        plain, mirrored = (m.detach()[..., 0].square().sum(-1) for m in (matrix, other))
+        other = other * torch.cat((upside_down, upside_down.new_ones(1)))
+        better = mirrored > plain * (1 + BETTER)
+        matrix = torch.where(better[..., None, None], other, matrix)
     return as_result(matrix, dtype)
 
 
