@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 from warpkit.core import checks
-from warpkit.validation.programs import code_sizes
+from warpkit.validation.programs import code_sizes, code_warps
 from warpkit.validation.programs.arithmetic import FLOATS, Resampling
 from warpkit.validation.programs.geometry import Geometry
 from warpkit.validation.programs.twin import Twin
+from warpkit.validation.programs.warp_twin import WarpTwin
 
 LIBRARIES = ("warpkit", "cv2", "pillow", "torch")
 
@@ -63,6 +64,9 @@ class _Writer:
     def lines(self, found: Any) -> list[str]:
         """The body of the function."""
         geometry, how = self.twin.geometry, self.twin.resampling
+        if isinstance(self.twin, WarpTwin):
+            made = code_warps.lines(self.library, self.twin.warp, self._levels())
+            return made + self._numbers(found)
         lines = [
             "height, width = image.shape[-2:]"
             if self.tensors

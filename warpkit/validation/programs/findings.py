@@ -22,6 +22,7 @@ from warpkit.validation.programs.measuring import Counts, Drift, difference, dri
 from warpkit.validation.programs.report import Preprocessing
 from warpkit.validation.programs.twin import Twin
 from warpkit.validation.programs.values import CUT
+from warpkit.validation.programs.warp_twin import WarpTwin
 
 Array = NDArray[np.float64]
 Pair = tuple[int, int]
@@ -156,7 +157,9 @@ def levels_of(twin: Twin) -> Array:
 
 
 def in_floats(twin: Twin) -> bool:
-    """Whether nothing is rounded after the resize."""
+    """Whether nothing is rounded after the resize or the warp."""
+    if isinstance(twin, WarpTwin):
+        return not twin.warp.rounded
     return twin.resampling is not None and not twin.resampling.rounded
 
 
@@ -169,6 +172,8 @@ def _geometry(first: Preprocessing, second: Preprocessing) -> list[Told]:
     """Findings about sizes, crop and padding."""
     if first.rule is None or second.rule is None:
         return []
+    if "warp" in (first.rule, second.rule):
+        return _warps(first, second)
     found: list[Told] = []
     sized = ("before", "rule", "size", "limit", "multiple", "enlarge", "shrink")
     if any(getattr(first, name) != getattr(second, name) for name in sized):
@@ -187,6 +192,44 @@ def _geometry(first: Preprocessing, second: Preprocessing) -> list[Told]:
     if first.twin and second.twin and first.rule == second.rule:
         found += _rounded(first, second, first.twin.geometry, second.twin.geometry)
     return found
+
+
+def _warps(first: Preprocessing, second: Preprocessing) -> list[Told]:
+    """Findings about a warp and something else, or about each attribute of two warps."""
+    if first.rule != second.rule:
+        text = f"A {wording.aspect(first)}; B {wording.aspect(second)}"
+        return [Told("size", text, lambda a, b: (a, replace(b, values=a.values)), always=True)]
+    found: list[Told] = []
+    if first.size != second.size:
+        text = f"A {wording.aspect(first)}; B {wording.aspect(second)}"
+        found.append(Told("size", text, _warp_change("size"), always=True))
+    if first.matrix != second.matrix:
+        text = f"A's matrix is {wording.matrix(first)}, B's {wording.matrix(second)}"
+        found.append(Told("shift", text, _warp_change("matrix", "part")))
+    if first.interpolation != second.interpolation:
+        text = f"A is {first.interpolation}, B {second.interpolation}"
+        found.append(Told("interpolation", text, _warp_change("interpolation")))
+    if (first.border, first.border_value) != (second.border, second.border_value):
+        text = f"A's border is {wording.border(first)}, B's {wording.border(second)}"
+        found.append(Told("pad", text, _warp_change("border")))
+    if first.rounded != second.rounded:
+        text = f"A {wording.rounds(first)}, B {wording.rounds(second)}"
+        found.append(Told("rounding", text, _warp_change("rounded")))
+    if None not in (first.arithmetic, second.arithmetic) and first.arithmetic != second.arithmetic:
+        text = f"A computes by {first.arithmetic}, B by {second.arithmetic}"
+        found.append(Told("arithmetic", text, _warp_change("arithmetic")))
+    return found
+
+
+def _warp_change(*names: str) -> Change:
+    def change(a: Twin, b: Twin) -> tuple[Twin, Twin]:
+        assert isinstance(a, WarpTwin)
+        assert isinstance(b, WarpTwin)
+        taken = {name: getattr(b.warp, name) for name in names}
+        padding = b.padding if "border" in names else a.padding
+        return a, replace(a, warp=replace(a.warp, **taken), padding=padding)
+
+    return change
 
 
 def _rounded(first: Preprocessing, second: Preprocessing, a: Geometry, b: Geometry) -> list[Told]:
@@ -222,8 +265,8 @@ def _pad_change(a: Twin, b: Twin) -> tuple[Twin, Twin]:
 
 def _resize(first: Preprocessing, second: Preprocessing) -> list[Told]:
     """Findings about the resize, if both programs have one."""
-    if first.interpolation is None or second.interpolation is None:
-        return []
+    if None in (first.interpolation, second.interpolation) or "warp" in (first.rule, second.rule):
+        return []  # findings of warps include them
     found: list[Told] = []
     if (first.aligned, first.scale) != (second.aligned, second.scale):
         text = wording.shifted(first, second)

@@ -23,9 +23,14 @@ from warpkit.validation.programs.asking import (
 )
 from warpkit.validation.programs.geometry import Geometry
 from warpkit.validation.programs.looks import Look, look, try_look
-from warpkit.validation.programs.proof import prove, where_it_fails
+from warpkit.validation.programs.proof import Proof, prove, where_it_fails
 from warpkit.validation.programs.report import Preprocessing
-from warpkit.validation.programs.saying import say_geometry, say_resampling, say_values
+from warpkit.validation.programs.saying import (
+    say_geometry,
+    say_resampling,
+    say_values,
+    say_warp,
+)
 from warpkit.validation.programs.search import VALUES, Pair, Search
 from warpkit.validation.programs.seeing import (
     agreeing,
@@ -39,12 +44,17 @@ from warpkit.validation.programs.seeing import (
 )
 from warpkit.validation.programs.twin import Twin
 from warpkit.validation.programs.values import Measured, measure
+from warpkit.validation.programs.warp_twin import WarpTwin
+from warpkit.validation.programs.warps import find_warp
 
 FILES = ("file", BYTES)
 """Kinds whose errors are not told if other kinds were tried too."""
 
 ROUNDS = 3
 """The number of proofs whose failures lead to a new search; later failures are reported."""
+
+WARPED = 0.02
+"""A fitted warp that more values tell apart is not named."""
 
 UNLIKE = 0.05
 """Levels: resizes that are nearer than this count as one where numbers are coarse; the last bit of
@@ -149,6 +159,45 @@ class _Steps:
         """Fill `found`. Raises NotKnownError with the reason if a step finds nothing."""
         measured = measure(self.program)
         say_values(self.found, measured.variants[0])
+        try:
+            self._by_sizes(measured)
+        except (NotKnownError, RefusedError):
+            if not self._by_warp(measured):
+                raise
+        else:
+            if self.found.twin is None and not self.found.candidates:
+                self._by_warp(measured)
+
+    def _by_warp(self, measured: Measured) -> bool:
+        """Fill `found` anew if a warp gives (nearly) all values."""
+        warped = find_warp(self.program, measured)
+        if warped is None:
+            return False
+        twin, search = warped
+        with suppress(NotKnownError):
+            proof = prove(search, twin, twin.warp.size, 1)
+            if proof.differing <= WARPED * proof.compared and proof.compared >= VALUES:
+                self._say_warp(twin, proof)
+                return True
+        return False
+
+    def _say_warp(self, twin: WarpTwin, proof: Proof) -> None:
+        found = self.found
+        fresh = Preprocessing(found.takes, layout=found.layout, batched=found.batched)
+        fresh.dtype = found.dtype
+        say_values(fresh, twin.values)
+        say_warp(fresh, twin)
+        fresh.differing, fresh.compared, fresh.largest = proof.counts
+        fresh.twin, fresh.pipeline = twin, twin.pipeline()
+        if proof.differing:
+            fresh.arithmetic = None
+            fresh.reasons.append(
+                "Not known: the matrix was fitted, and no simple numbers near it give all values."
+            )
+        vars(found).update(vars(fresh))
+
+    def _by_sizes(self, measured: Measured) -> None:
+        """Resizes, crops and padding. Raises NotKnownError."""
         base = look(self.program, measured.variants[0], self.program.shape, measured.tolerance)
         if base.along_y is None or base.along_x is None:
             raise NotKnownError("A ramp does not show which part of a picture it returns.")
@@ -206,11 +255,7 @@ class _Steps:
         assert twin is not None
         self._say_twin(twin, looks)
         found = self.found
-        found.differing, found.compared, found.largest = (
-            proof.differing,
-            proof.compared,
-            proof.largest,
-        )
+        found.differing, found.compared, found.largest = proof.counts
         if not proof.failed and not search.trouble:
             if proof.compared < VALUES:
                 text = f"It refuses most pictures: only {proof.compared:,} values were compared."

@@ -97,6 +97,11 @@ class Proof:
             self.evidence.append((picture, levels))
 
     @property
+    def counts(self) -> tuple[int, int, float]:
+        """The differing and the compared values, and the largest difference in levels."""
+        return self.differing, self.compared, self.largest
+
+    @property
     def shapes(self) -> list[tuple[int, int]]:
         """(H, W) of the pictures with differing values."""
         return list(dict.fromkeys((asked.height, asked.width) for asked in self.failed))

@@ -57,6 +57,9 @@ class Preprocessing:
     rounded: bool | str | None = None
     crop: tuple[int, int] | None = None
     pad: tuple[str, Any] | None = None
+    matrix: tuple[Any, ...] | None = None
+    border: str | None = None
+    border_value: Any = None
     canvas: Any = None
     channels: str | None = None
     weights: tuple[float, float, float] | None = None
@@ -168,7 +171,7 @@ def _sized(found: Preprocessing) -> str:
         "factor": f"Both sides are multiplied by {size}",
         "height": f"The height becomes {size}",
         "area": f"The aspect is kept, with {_budget(found.size)} pixels",
-        "warp": f"A fixed warp gives {size}",
+        "warp": f"{_warped(found.matrix)} gives {size}",
     }[found.rule]
     if isinstance(found.size, tuple) and found.rule in ("shortest", "longest"):
         side = "around" if found.rule == "shortest" else "inside"
@@ -184,6 +187,17 @@ def _sized(found: Preprocessing) -> str:
     if found.shrink is False:
         text += "; large pictures are left as they are"
     return _said_before(found) + text + "."
+
+
+def _warped(matrix: tuple[Any, ...] | None) -> str:
+    """A warp's matrix in words."""
+    if matrix is None:
+        return "A fixed warp"
+    if matrix[0] == "center":
+        part = "the whole picture" if matrix[1] == 1 else f"{matrix[1]:g} times the whole picture"
+        return f"A warp that shows {part}, centred,"
+    rows = ", ".join(f"({', '.join(f'{v:.7g}' for v in row)})" for row in matrix)
+    return f"A warp by the matrix ({rows}), source to result,"
 
 
 def _budget(size: Any) -> str:
@@ -227,13 +241,18 @@ def _resized(found: Preprocessing) -> str:
     elif found.arithmetic is None:
         whose = "a library that these pairs do not tell" if found.candidates else NO_LIBRARY
         text = f"The resize is {found.interpolation} by {whose}"
-    if found.antialias is not None:
+    if found.rule == "warp":
+        text = text.replace("The resize is", "It samples by", 1)
+    elif found.antialias is not None:
         text += ", antialiased" if found.antialias else ", without antialias"
     text += {"corners": ", corners aligned", "start": ", first pixels aligned"}.get(
         found.aligned or "", ""
     )
     text += ", by the factor in place of the sizes" if found.scale == "factor" else ""
     text += ", clamped to 0..255" if found.clamped else ""
+    if found.border is not None:
+        value = "" if found.border_value is None else f" of {found.border_value}"
+        text += f", border {found.border}{value}"
     text += {True: ", rounded to 8 bits", "down": ", cut to 8 bits", False: ", in floats"}[
         True if found.rounded is None else found.rounded
     ]

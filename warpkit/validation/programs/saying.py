@@ -9,6 +9,7 @@ from warpkit.validation.programs.arithmetic import Resampling
 from warpkit.validation.programs.geometry import ENDS, SIDES, Geometry
 from warpkit.validation.programs.report import Preprocessing
 from warpkit.validation.programs.values import Values
+from warpkit.validation.programs.warp_twin import WarpTwin
 
 
 def say_values(found: Preprocessing, values: Values) -> None:
@@ -61,6 +62,21 @@ def say_geometry(
     if shows and padded:
         place = geometry.place if geometry.place in ENDS else "center"
         found.pad = (place, level)
+
+
+def say_warp(found: Preprocessing, twin: WarpTwin) -> None:
+    """Sets rule, size, matrix, interpolation, border, library and rounding."""
+    warp = twin.warp
+    found.rule, found.size, found.canvas = "warp", warp.size, warp.size
+    found.matrix = ("center", warp.part) if warp.matrix is None else warp.matrix
+    found.interpolation, found.antialias, found.arithmetic = (
+        warp.interpolation,
+        False,
+        warp.arithmetic,
+    )
+    found.border = warp.border
+    found.border_value = _one(twin.padding) if warp.border == "constant" else None
+    found.rounded, found.clamped = warp.rounded, False
 
 
 def near_of(geometry: Geometry) -> str:

@@ -42,6 +42,20 @@ def aspect(found: Preprocessing) -> str:
     )
 
 
+def matrix(found: Preprocessing) -> str:
+    """A warp's matrix."""
+    assert found.matrix is not None
+    if found.matrix[0] == "center":
+        return f"{found.matrix[1]:g} times the whole picture, centred"
+    return "(" + ", ".join(f"({', '.join(f'{v:.6g}' for v in row)})" for row in found.matrix) + ")"
+
+
+def border(found: Preprocessing) -> str:
+    """A warp's border and its value."""
+    value = "" if found.border_value is None else f" of {found.border_value}"
+    return f"{found.border}{value}"
+
+
 def returned(found: Preprocessing) -> str:
     """What shape a program returns."""
     if isinstance(found.canvas, int):

@@ -1,0 +1,125 @@
+"""Warps as lines of Python."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from warpkit.validation.programs.warp_twin import Warp
+
+CV2_BORDERS = {
+    "constant": "CONSTANT",
+    "replicate": "REPLICATE",
+    "reflect": "REFLECT",
+    "reflect_101": "REFLECT_101",
+    "wrap": "WRAP",
+}
+CV2_FLAGS = {
+    "nearest": "NEAREST",
+    "bilinear": "LINEAR",
+    "bicubic": "CUBIC",
+    "lanczos4": "LANCZOS4",
+}
+NUMPY_MODES = {
+    "replicate": "edge",
+    "reflect": "symmetric",
+    "reflect_101": "reflect",
+    "wrap": "wrap",
+}
+TORCH_BORDERS = {"constant": "zeros", "replicate": "border", "reflect": "reflection"}
+
+
+def lines(library: str, warp: Warp, levels: Sequence[float]) -> list[str]:
+    """Lines that warp `image`, in warpkit's and cv2's own numbers; Pillow and torch have other
+    arithmetics: the same warp, other last bits. levels: the border value of red, green and blue.
+
+    Raises ValueError if the library lacks the interpolation or the border."""
+    rows, columns = warp.size
+    tidy = tuple(int(v) if v == int(v) else v for v in levels)
+    sides = {"cv2": "image.shape[:2]", "pillow": "image.size[::-1]"}
+    made = [f"height, width = {sides.get(library, 'image.shape[-2:]')}"]
+    made += _matrix(warp, as_arrays=library in ("cv2", "pillow"))
+    if library == "warpkit":
+        image = "image" if warp.rounded else "image.float()"
+        options = [f"size=({rows}, {columns})", f"interpolation={warp.interpolation!r}"]
+        options += [f"border={warp.border!r}", f"border_value={tidy}"]
+        options.append(f"arithmetic={warp.arithmetic!r}")
+        return [*made, f"image = wk.warp_affine({image}, matrix, {', '.join(options)})"]
+    if library == "cv2":
+        image = "np.ascontiguousarray(image)" if warp.rounded else "image.astype(np.float32)"
+        options = [f"flags=cv2.INTER_{CV2_FLAGS[warp.interpolation]}"]
+        options += [f"borderMode=cv2.BORDER_{CV2_BORDERS[warp.border]}", f"borderValue={tidy}"]
+        call = f"cv2.warpAffine({image}, matrix, ({columns}, {rows}), {', '.join(options)})"
+        return [*made, f"image = {call}"]
+    write = _by_pillow if library == "pillow" else _by_torch
+    return made + write(warp, tidy)
+
+
+def _matrix(warp: Warp, *, as_arrays: bool) -> list[str]:
+    """Lines that give `matrix`, (2, 3), source -> result."""
+    make = "np.array" if as_arrays else "torch.tensor"
+    double = "np.float64" if as_arrays else "torch.float64"
+    if warp.matrix is not None:
+        shown = "[" + ", ".join(str(list(row)) for row in warp.matrix) + "]"
+        return [f"matrix = {make}({shown}, dtype={double})"]
+    rows, columns = warp.size
+    scale = f"{columns} / (max(width, height * {columns} / {rows}) * {warp.part})"
+    return [
+        f"scale = {scale}",
+        f"x, y = {columns} / 2 - scale * (width / 2), {rows} / 2 - scale * (height / 2)",
+        f"matrix = {make}([[scale, 0.0, x], [0.0, scale, y]], dtype={double})",
+    ]
+
+
+def _by_pillow(warp: Warp, levels: Sequence[float]) -> list[str]:
+    """Pillow reads at pixel centres that are half a pixel further, and borders of one colour."""
+    name = {"nearest": "NEAREST", "bilinear": "BILINEAR", "bicubic": "BICUBIC"}
+    if warp.interpolation not in name:
+        raise ValueError(f"to_code: library='pillow' has no {warp.interpolation} warp")
+    rows, columns = warp.size
+    made = [
+        "matrix = np.linalg.inv(np.vstack([matrix, [0, 0, 1]]))[:2]",
+        "matrix[:, 2] += 0.5 - matrix[:, :2].sum(1) / 2",
+    ]
+    fill = ""
+    if warp.border == "constant":
+        colour = tuple(round(v) for v in levels)
+        colour = colour if len(colour) == 3 else colour * 3
+        fill = f", fillcolor={colour}"
+        made += [  # edges blend with the border, which fillcolor does not
+            f"canvas = np.full((height + 8, width + 8, 3), {colour}, np.uint8)",
+            "canvas[4:-4, 4:-4] = np.array(image)",
+            "image = Image.fromarray(canvas)",
+            "matrix[:, 2] += 4",
+        ]
+    else:  # a wide edge of the picture's own pixels
+        mode = NUMPY_MODES[warp.border]
+        made += [
+            "edge = max(height, width)",
+            "edges = ((edge, edge), (edge, edge), (0, 0))",
+            f"image = Image.fromarray(np.pad(np.array(image), edges, mode={mode!r}))",
+            "matrix[:, 2] += edge",
+        ]
+    call = f"image.transform(({columns}, {rows}), Image.Transform.AFFINE, matrix.ravel().tolist()"
+    filtered = f"resample=Image.Resampling.{name[warp.interpolation]}{fill}"
+    return [*made, f"image = np.array({call}, {filtered}))"]
+
+
+def _by_torch(warp: Warp, levels: Sequence[float]) -> list[str]:
+    """grid_sample, on levels from which the border value is subtracted: its border is zero."""
+    modes = ("nearest", "bilinear", "bicubic")
+    if warp.interpolation not in modes or warp.border not in TORCH_BORDERS:
+        raise ValueError(
+            f"to_code: library='torch' has no {warp.interpolation} warp with border {warp.border}"
+        )
+    rows, columns = warp.size
+    options = f"mode={warp.interpolation!r}, padding_mode={TORCH_BORDERS[warp.border]!r}"
+    options += ", align_corners=False"
+    made = [
+        "inverse = torch.linalg.inv(torch.cat([matrix, torch.tensor([[0.0, 0.0, 1.0]])]).double())",
+        f"y, x = torch.meshgrid(torch.arange({rows}.0), torch.arange({columns}.0), indexing='ij')",
+        "points = torch.stack([x, y, torch.ones_like(x)], -1).double() @ inverse[:2].T",
+        "grid = ((points + 0.5) * 2 / torch.tensor([width, height]) - 1).float()[None]",
+        f"level = torch.tensor({tuple(levels)}, dtype=torch.float32)[:, None, None]",
+        f"image = F.grid_sample((image.float() - level)[None], grid, {options})[0] + level",
+    ]
+    return [*made, "image = image.clamp(0, 255).round()"] if warp.rounded else made

@@ -1,0 +1,99 @@
+"""Affine matrices (2, 3) of programs: those that libraries build, and simple ones near a fit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from warpkit.opencv import getAffineTransform, getRotationMatrix2D
+
+Array = NDArray[Any]
+Pair = tuple[int, int]
+
+NEAR = 0.01
+NEAR_OF_NEAREST = 0.08
+"""Pixels: how far the corners of a picture may move when a matrix is rounded to simple numbers."""
+
+
+def applied(matrix: Array, points: Array) -> Array:
+    """Points (N, 2) under a matrix."""
+    return points @ matrix[:, :2].T + matrix[:, 2]
+
+
+def inverted(matrix: Array) -> Array:
+    """The inverse, (2, 3)."""
+    linear = np.linalg.inv(matrix[:, :2])
+    return np.concatenate([linear, -linear @ matrix[:, 2:]], 1)
+
+
+def centred(shape: Pair, size: Pair, part: float) -> Array:
+    """The matrix that shows a picture (h, w), centred and `part` times larger, in a size (h, w).
+
+    As CenterNet's and mmpose's `get_affine_transform`: from three points in float32, the centres,
+    one half a width above them, and a third at a right angle."""
+    (height, width), (rows, columns) = shape, size
+    wide = max(width, height * columns / rows) * part
+    ends = []
+    for (x, y), length in (((width / 2, height / 2), wide), ((columns / 2, rows / 2), columns)):
+        centre = np.array([x, y], np.float32)
+        above = centre + np.array([0, length * -0.5], np.float32)
+        direct = centre - above
+        third = above + np.array([-direct[1], direct[0]], np.float32)
+        ends.append(np.stack([centre, above, third]))
+    return np.asarray(getAffineTransform(*ends))
+
+
+def nearby(matrix: Array, shape: Pair, room: float) -> Iterator[Array]:
+    """Matrices of simple numbers near a fitted one, the simplest first, then itself.
+
+    Rounded entries of the matrix or of its inverse, fractions, and rotations about a point as in
+    `getRotationMatrix2D`, in float64 and as float32."""
+    height, width = shape
+    corners = np.array([(0, 0), (width, 0), (0, height), (width, height)], float)
+    wanted = applied(matrix, corners)
+    seen: set[bytes] = set()
+    for candidate in _simple(matrix):
+        single = candidate.astype(np.float32).astype(np.float64)
+        for one in (candidate, single):
+            near = np.abs(applied(one, corners) - wanted).max() < room
+            if near and (one + 0.0).tobytes() not in seen:
+                seen.add((one + 0.0).tobytes())
+                yield one + 0.0  # no -0
+    yield matrix
+
+
+def _simple(matrix: Array) -> Iterator[Array]:
+    inverse = inverted(matrix)
+    for digits in range(1, 7):
+        yield _rounded(matrix, digits)
+        yield inverted(_rounded(inverse, digits))
+    for most in (32, 256, 1024):
+        yield _fractions(matrix, most)
+        yield inverted(_fractions(inverse, most))
+    angle = float(np.degrees(np.arctan2(matrix[0, 1], matrix[0, 0])))
+    scale = float(np.hypot(matrix[0, 1], matrix[0, 0]))
+    for digits in (0, 1, 2, 3):
+        turned, scaled = round(angle, digits), round(scale, max(1, digits))
+        turn = np.asarray(getRotationMatrix2D((0.0, 0.0), turned, scaled))
+        fixed = np.eye(2) - turn[:, :2]
+        if abs(np.linalg.det(fixed)) > 1e-6:
+            at = np.linalg.solve(fixed, matrix[:, 2])
+            for to in (0.5, 0.25, 0.1, 0.01):
+                x, y = (float(round(float(v) / to) * to) for v in at)
+                yield np.asarray(getRotationMatrix2D((x, y), turned, scaled))
+
+
+def _rounded(matrix: Array, digits: int) -> Array:
+    """Linear entries to so many digits, offsets to one less at least."""
+    rounded = np.round(matrix, digits)
+    rounded[:, 2] = np.round(matrix[:, 2], max(0, digits - 1))
+    return rounded
+
+
+def _fractions(matrix: Array, most: int) -> Array:
+    numbers = [float(Fraction(float(v)).limit_denominator(most)) for v in matrix.ravel()]
+    return np.array(numbers).reshape(matrix.shape)

@@ -1,0 +1,98 @@
+"""The twin of a program that warps: one matrix for all pictures, or one that follows their size."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from warpkit.validation.programs.geometry import Geometry
+from warpkit.validation.programs.matrices import centred
+from warpkit.validation.programs.pictures import Picture
+from warpkit.validation.programs.twin import Twin
+from warpkit.validation.programs.values import Values
+from warpkit.warp import warp_affine
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Warp:
+    """A warp in `warp_affine`'s words."""
+
+    size: tuple[int, int]
+    matrix: tuple[tuple[float, ...], ...] | None
+    """(2, 3), source -> result; None if it follows the picture's size."""
+    part: float | None
+    """Then: how much larger than the whole picture the centred region is that the result shows."""
+    interpolation: str
+    border: str
+    arithmetic: str
+    rounded: bool
+
+    def matrix_at(self, height: int, width: int) -> Array:
+        """The matrix for a picture of this size."""
+        if self.matrix is not None:
+            return np.array(self.matrix)
+        assert self.part is not None
+        return centred((height, width), self.size, self.part)
+
+
+@dataclass(frozen=True)
+class WarpTwin(Twin):
+    """A warp and values; `padding` is the border value in levels, one for each channel."""
+
+    warp: Warp = Warp((1, 1), None, 1.0, "bilinear", "constant", "exact", True)
+
+    @classmethod
+    def of(cls, warp: Warp, values: Values, padding: tuple[float, ...]) -> WarpTwin:
+        """The twin of a warp."""
+        return cls(Geometry("fixed", warp.size), None, values, padding, warp)
+
+    def levels(self, picture: Picture) -> Tensor:
+        """The program's result in levels, (C, h, w) float64, for a picture (H, W, 3) uint8."""
+        image = self.values.ordered(torch.from_numpy(picture).movedim(-1, 0)).contiguous()
+        return self._levels(image).double()
+
+    def _levels(self, image: Tensor) -> Tensor:
+        """(..., 3, H, W) uint8 or floats, in the order of the result's channels."""
+        floats = image if self.warp.rounded else image.float()
+        return self._warped(floats, self.warp.arithmetic)
+
+    def _warped(self, image: Tensor, arithmetic: str, matrix: Array | None = None) -> Tensor:
+        warp, shape = self.warp, image.shape[-2:]
+        known = warp.matrix_at(shape[0], shape[1]) if matrix is None else matrix
+        return warp_affine(
+            image,
+            torch.from_numpy(known).to(image.device),
+            size=warp.size,
+            interpolation=cast(Any, warp.interpolation),
+            border=cast(Any, warp.border),
+            border_value=self.padding,
+            arithmetic=cast(Any, arithmetic),
+        )
+
+    def warped(self, picture: Picture, matrix: Array) -> Array:
+        """The levels under another matrix, in exact arithmetic and not rounded."""
+        image = self.values.ordered(torch.from_numpy(picture).movedim(-1, 0)).double()
+        return self._warped(image.contiguous(), "exact", matrix).numpy()
+
+    def numbers(self, images: Tensor) -> Tensor:
+        """The program's numbers (N, C, h, w) for images (N, 3, H, W) uint8."""
+        levels = self._levels(self.values.ordered(images.cpu()).contiguous()).double()
+        return self.values.as_numbers(levels).float().to(images.device)
+
+    def surrogate(self, images: Tensor) -> Tensor:
+        """The same without rounding, for floats (N, 3, H, W) in [0, 1]."""
+        levels = self.values.ordered(images * 255)
+        return self.values.as_numbers(self._warped(levels, "exact"))
+
+    def steps(self) -> str:
+        """Its steps in a few words."""
+        shown = replace(self, resampling=None, geometry=replace(self.geometry, rule="keep"))
+        words = f"warp to {self.warp.size[0]} x {self.warp.size[1]} by {self.warp.arithmetic}'s "
+        return f"{words}{self.warp.interpolation}; {Twin.steps(shown)}"

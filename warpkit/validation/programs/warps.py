@@ -1,0 +1,286 @@
+"""Programs that warp: their matrix, interpolation, border and arithmetic, found from results alone.
+
+Ramps tell where each pixel of a result is read; a few Gauss-Newton steps on smooth pictures and on
+noise sharpen that to 1e-5 pixels, and matrices of simple numbers near it are tried on every value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from warpkit.validation.programs import pictures
+from warpkit.validation.programs.arithmetic import opencv_names
+from warpkit.validation.programs.asking import NotKnownError, Program, RefusedError
+from warpkit.validation.programs.geometry import Geometry
+from warpkit.validation.programs.matrices import (
+    NEAR,
+    NEAR_OF_NEAREST,
+    applied,
+    centred,
+    inverted,
+    nearby,
+)
+from warpkit.validation.programs.search import Search
+from warpkit.validation.programs.values import Measured
+from warpkit.validation.programs.warp_twin import Warp, WarpTwin
+
+Array = NDArray[np.float64]
+Pair = tuple[int, int]
+
+SHAPES = ((301, 417), (430, 312), (365, 365))
+"""Pictures (h, w) whose matrices are compared: wide, tall and square."""
+
+SMALL = (31, 29)
+"""A picture that a matrix for larger ones leaves: it shows the border."""
+
+BORDERS = ("constant", "replicate", "reflect", "reflect_101", "wrap")
+INTERPOLATIONS = ("bilinear", "bicubic", "nearest", "lanczos4")
+
+LIKELY = 0.3
+"""If more values of a picture differ, another interpolation or border is tried."""
+
+SAME = 0.02
+"""Pixels: how far two matrices may be apart that count as one."""
+
+
+@dataclass
+class _View:
+    """A picture's shape, and what its result shows."""
+
+    shape: Pair
+    places: Array
+    """(2, 3): result pixel (x, y, 1) -> source position."""
+    inside: NDArray[np.bool_]
+    """(h, w): pixels that read the picture alone."""
+    outside: tuple[float, ...] | None
+    """The levels beyond the picture, if it ends in the result at one colour."""
+
+
+def find_warp(program: Program, measured: Measured) -> tuple[WarpTwin, Search] | None:
+    """The warp that gives a program's values on noise, and a search to compare more; or None."""
+    values = measured.variants[0]
+    if values.is_gray:
+        return None
+    ask = Search(program, measured, [Geometry("keep")], (0.0,) * len(values.gain))
+    views: list[_View] = []
+    with suppress(NotKnownError, RefusedError, np.linalg.LinAlgError):
+        for shape in SHAPES:
+            view = _viewed(ask, shape)
+            if view is None or view.inside.shape != (views or [view])[0].inside.shape:
+                return None
+            views.append(view)
+        return _fitted(ask, views, _asked(ask))
+    return None
+
+
+def _asked(ask: Search) -> list[tuple[pictures.Picture, Array]]:
+    """Noise, and its levels, on which warps are compared; a program may refuse the small one."""
+    found = []
+    for shape in (SHAPES[0], SMALL):
+        picture = pictures.noise(*shape, 21)
+        with suppress(RefusedError):
+            found.append((picture, ask.levels(picture)))
+    return found
+
+
+def _viewed(ask: Search, shape: Pair) -> _View | None:
+    """Look at a picture by black, white and two ramps."""
+    black, white = (ask.levels(pictures.flat(*shape, (level,) * 3)) for level in (0, 255))
+    if black.shape != white.shape:
+        return None
+    share = (white - black).mean(0) / 255
+    inside = share > 0.999
+    beyond = np.abs(share) < 1e-3
+    if inside.mean() < 0.05:
+        return None
+    outside = _around(black, beyond, ask.tolerance)
+    ramps = [ask.levels(pictures.ramp(shape, axis, 0, shape[axis] - 1)).mean(0) for axis in (1, 0)]
+    if any(ramp.shape != inside.shape or not np.isfinite(ramp).all() for ramp in ramps):
+        return None
+    rows = []
+    good = inside & np.logical_and.reduce([(ramp > 3) & (ramp < 252) for ramp in ramps])
+    for ramp, length in zip(ramps, (shape[1], shape[0]), strict=True):
+        row = _plane(ramp / 255 * (length - 1), good)
+        if row is None:
+            return None
+        rows.append(row)
+    return _View(shape, np.array(rows), inside, outside)
+
+
+def _around(black: Array, beyond: NDArray[np.bool_], tolerance: float) -> tuple[float, ...] | None:
+    """The levels beyond a picture, if they are one colour."""
+    if not beyond.any():
+        return None
+    around = black[:, beyond]
+    level = np.median(around, 1)
+    if np.abs(around - level[:, None]).max() > max(0.01, tolerance):
+        return None
+    return tuple(level.tolist())
+
+
+def _small_border(ask: Search) -> tuple[float, ...] | None:
+    """The levels around a small picture."""
+    with suppress(RefusedError):
+        black, white = (ask.levels(pictures.flat(*SMALL, (level,) * 3)) for level in (0, 255))
+        return _around(black, np.abs(white - black).mean(0) / 255 < 1e-3, ask.tolerance)
+    return None
+
+
+def _plane(at: Array, good: NDArray[np.bool_]) -> NDArray[Any] | None:
+    """(a, b, c) with at = a x + b y + c, without the pixels that a border mirrors or repeats."""
+    slopes = []
+    for axis in (1, 0):
+        step = min(8, at.shape[axis] // 4)
+        both = good & np.roll(good, -step, axis)
+        ends = np.roll(at, -step, axis) - at
+        both = both.take(range(at.shape[axis] - step), axis)
+        if both.sum() < 30:
+            return None
+        slopes.append(np.median(ends.take(range(at.shape[axis] - step), axis)[both]) / step)
+    y, x = np.nonzero(good)
+    rest = at[good] - slopes[0] * x - slopes[1] * y
+    found = np.array([*slopes, np.median(rest)])
+    design = np.stack([x, y, np.ones_like(x)], 1).astype(float)
+    for room in (6.0, 3.0, 3.0):
+        near = np.abs(design @ found - at[good]) < room
+        if near.sum() < 30:
+            return None
+        found = np.linalg.lstsq(design[near], at[good][near], rcond=None)[0]
+    return found
+
+
+def _fitted(
+    ask: Search, views: Sequence[_View], asked: Sequence[tuple[pictures.Picture, Array]]
+) -> tuple[WarpTwin, Search] | None:
+    """The first warp with no differing value on noise; else the one with the fewest."""
+    window = views[0].inside.shape
+    size = (int(window[0]), int(window[1]))
+    matrices = [inverted(view.places) for view in views]
+    spread = max(_apart(matrix, matrices[0], views[0].shape) for matrix in matrices)
+    parts = [_part(matrix, v.shape, size) for matrix, v in zip(matrices, views, strict=True)]
+    outside = next((view.outside for view in views if view.outside is not None), None)
+    outside = outside or _small_border(ask)
+    padding = outside or (0.0,) * len(ask.measured.variants[0].gain)
+    tidy = tuple(round(v) if abs(v - round(v)) < 2e-3 else v for v in padding)
+    picture, levels = asked[0]
+    if not all(np.isfinite(wanted).all() for _, wanted in asked):
+        return None
+    rounded = bool(np.abs(levels - np.round(levels)).max() < max(2e-3, ask.tolerance))
+    opencv, other = opencv_names()
+    bare = Warp(size, None, None, "bilinear", "constant", opencv, rounded)
+    if spread < 1.0:
+        warp = replace(bare, matrix=_as_rows(matrices[0]))
+    elif all(part is not None for part in parts) and np.ptp(np.array(parts, float)) < 0.01:
+        warp = replace(bare, part=round(float(np.median(np.array(parts, float))), 3))
+    else:
+        return None
+    ends = outside is not None or any(not view.inside.all() for view in views)
+    borders = ("constant",) if ends else BORDERS
+    best: tuple[int, WarpTwin] | None = None
+    for number, arithmetic in enumerate((opencv, other, "exact")):
+        for name, border in product(INTERPOLATIONS, borders):
+            like = replace(warp, interpolation=name, border=border, arithmetic=arithmetic)
+            twin = WarpTwin.of(like, ask.measured.variants[0], tidy)
+            if like.matrix is not None:
+                coarse = twin.warped(picture, inverted(views[0].places))
+                if number and best is not None and (name, border) != _names(best[1]):
+                    continue
+                if np.abs(coarse - levels).mean() > _room(levels):
+                    continue
+                twin = _sharpened(ask, twin, picture, levels)
+            made = [(twin.levels(one).numpy(), wanted) for one, wanted in asked]
+            pair = (None, twin.values)
+            differing = sum(ask.compare(*both, pair).differing for both in made)
+            if best is None or differing < best[0]:
+                best = differing, twin
+            if best[0] == 0:
+                return None if _is_crop(best[1].warp) else (best[1], ask)
+    if best is None or best[0] > LIKELY * levels.size or _is_crop(best[1].warp):
+        return None
+    return best[1], ask
+
+
+def _is_crop(warp: Warp) -> bool:
+    """Whether it only moves whole pixels: a crop that is not centred, with no filter to name."""
+    if warp.matrix is None:
+        return False
+    linear, moved = np.array(warp.matrix)[:, :2], np.array(warp.matrix)[:, 2]
+    return bool((linear == np.eye(2)).all() and (moved == np.round(moved)).all())
+
+
+def _names(twin: WarpTwin) -> tuple[str, str]:
+    return twin.warp.interpolation, twin.warp.border
+
+
+def _room(levels: Array) -> float:
+    """Noise that is read at other places differs by more than this; levels, a mean."""
+    return 0.6 * float(np.abs(levels - np.roll(levels, 1, -1)).mean())
+
+
+def _sharpened(ask: Search, twin: WarpTwin, noise: pictures.Picture, levels: Array) -> WarpTwin:
+    """The same with the matrix that gives most values: fitted, then rounded to simple numbers."""
+    assert twin.warp.matrix is not None
+    matrix = np.array(twin.warp.matrix)
+    height, width = noise.shape[:2]
+    smooth = pictures.smooth(height, width, 22)
+    known = ask.levels(smooth)
+    nearest = twin.warp.interpolation == "nearest"  # it has no slope: its mean is bilinear
+    fitted = replace(twin, warp=replace(twin.warp, interpolation="bilinear")) if nearest else twin
+    for picture, wanted, steps in ((smooth, known, 4), (noise, levels, 0 if nearest else 5)):
+        for _ in range(steps):
+            matrix = _stepped(fitted, picture, wanted, matrix)
+    best = None
+    for candidate in nearby(matrix, (height, width), NEAR_OF_NEAREST if nearest else NEAR):
+        one = replace(twin, warp=replace(twin.warp, matrix=_as_rows(candidate)))
+        made = one.levels(noise).numpy()
+        differing = ask.compare(made, levels, (None, one.values)).differing
+        if best is None or differing < best[0]:
+            best = differing, one
+        if differing == 0:
+            break
+    assert best is not None
+    return best[1]
+
+
+def _stepped(twin: WarpTwin, picture: pictures.Picture, wanted: Array, matrix: Array) -> Array:
+    """One Gauss-Newton step towards a result, on pixels that are not far off already."""
+    made = twin.warped(picture, matrix)
+    columns = []
+    lengths = (picture.shape[1], picture.shape[0], 1.0)
+    steps = [(row, k, 1e-3 / lengths[k]) for row in (0, 1) for k in (0, 1, 2)]
+    for row, k, step in steps:
+        moved = matrix.copy()
+        moved[row, k] += step
+        columns.append(((twin.warped(picture, moved) - made) / step).ravel())
+    rest = (wanted - made).ravel()
+    near = np.abs(rest) < max(2.0, 3 * float(np.median(np.abs(rest))))
+    design = np.stack(columns, 1)[near]
+    scale = np.abs(design).max(0) + 1e-12
+    found = np.linalg.lstsq(design / scale, rest[near], rcond=None)[0] / scale
+    return matrix + found.reshape(2, 3)
+
+
+def _part(matrix: Array, shape: Pair, size: Pair) -> float | None:
+    """How much larger than the whole picture the region is that a centred matrix shows."""
+    (height, width), (rows, columns) = shape, size
+    scale = float(np.hypot(matrix[0, 0], matrix[1, 0]))
+    part = columns / (scale * max(width, height * columns / rows))
+    return part if _apart(matrix, centred(shape, size, part), shape) < 1.0 else None
+
+
+def _apart(one: Array, other: Array, shape: Pair) -> float:
+    """The largest distance of the corners of a picture under two matrices."""
+    h, w = shape
+    corners = np.array([(0, 0), (w - 1, 0), (0, h - 1), (w - 1, h - 1)], float)
+    return float(np.abs(applied(one, corners) - applied(other, corners)).max())
+
+
+def _as_rows(matrix: Array) -> tuple[tuple[float, ...], ...]:
+    return tuple(tuple(row) for row in matrix.tolist())
