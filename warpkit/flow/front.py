@@ -45,5 +45,5 @@ def shown(
     index = torch.where(filled, found, 0).flatten(-2).expand(*batch, image.shape[-3], -1)
     pixels = as_signed(image).expand(*batch, *image.shape[-3:]).flatten(-2)
     taken = pixels.gather(-1, index).unflatten(-1, size)
-    taken = torch.where(filled, taken, torch.zeros((), dtype=taken.dtype, device=taken.device))
+    taken = taken.masked_fill(~filled, 0)
     return from_signed(taken, image.dtype), filled

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from math import prod
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from warpkit.core.shapes import broadcast_shapes
 from warpkit.engine.backends.cpu.calls import Family, address, launch
+from warpkit.engine.backends.cpu.memory import empty
 from warpkit.engine.backends.cpu.starts import starts
 
 FRONTS = Family("front")
@@ -18,13 +20,13 @@ def forward(size: tuple[int, int], flow: Tensor, depth: Tensor) -> tuple[Tensor,
     """As `definitions.front.front`."""
     batch = tuple(broadcast_shapes(flow.shape[:-3], depth.shape[:-2]))
     flow, depth = flow.contiguous(), depth.contiguous()
-    found = torch.empty((*batch, *size), dtype=torch.int64, device="cpu")
+    found = torch.from_numpy(empty((*batch, *size), np.dtype(np.int64)))
     arrays = {
         "flow": flow,
         "depth": depth,
         "flow_starts": starts(flow, batch, 3),
         "depth_starts": starts(depth, batch, 2),
-        "nearest": torch.empty((*batch, *size), dtype=torch.float64, device="cpu"),
+        "nearest": torch.from_numpy(empty((*batch, *size), np.dtype(np.float64))),
         "out": found,
     }
     codes = {name: address(array) for name, array in arrays.items()}
