@@ -65,6 +65,7 @@ def paint(
 
 
 def _crop(options: Crop, places: Tensor, fill: Tensor, *images: Tensor) -> Tensor:
+    """As `objects.crop`."""
     return objects.crop(together(images), places, fill, *options)
 
 

@@ -32,6 +32,7 @@ def view(picture: Tensor, matrix: Tensor, size: tuple[int, int], interpolation: 
 
 
 def _formula(options: View, picture: Tensor, matrix: Tensor) -> Tensor:
+    """As `sphere.sample`."""
     points = sphere.places_of_pixels(matrix, options.size, picture.shape[-2:])
     return sphere.sample(picture, points, options.interpolation)
 

@@ -57,7 +57,7 @@ def _nothing(picture: Tensor) -> Tensor:
 def forward(
     options: View, picture: Tensor, matrix: Tensor
 ) -> tuple[Tensor, tuple[Tensor, np.ndarray, list[Cap]]]:
-    """The view; and the positions (NaN in caps), the ends of their rows, and the caps."""
+    """As `sphere.view`; and the positions (NaN in caps), the ends of their rows, and the caps."""
     size, interpolation = options
     sphere_size = (picture.shape[-2], picture.shape[-1])
     nearest = interpolation == "nearest"
@@ -123,7 +123,7 @@ def backward(
     tensors: Sequence[Tensor],
     wanted: Sequence[bool],
 ) -> tuple[Tensor, Tensor | None]:
-    """Two launches, and the definition in the caps."""
+    """The gradients to the tensors of `VIEW`, by two launches, and the definition in the caps."""
     (size, interpolation), (places, ends, caps) = options, kept
     (grad,), (picture, matrix) = grads, tensors
     rule, needs = _rule(interpolation), [*wanted, False]

@@ -28,7 +28,7 @@ def backward(
     tensors: Sequence[Tensor],
     wanted: Sequence[bool],
 ) -> Sequence[Tensor | None]:
-    """The gradients to places, fill and images."""
+    """The gradients to places, fill and images, the operator's tensors: see `CROP`."""
     image_of, size, rule, _ = options
     places, fill, *images = tensors
     needs = any(wanted[2:]), *wanted[:2]

@@ -59,7 +59,7 @@ def backward(
     tensors: Sequence[Tensor],
     wanted: Sequence[bool],
 ) -> Sequence[Tensor | None]:
-    """The gradients to the operator's tensors."""
+    """The gradients to the operator's tensors: see `PAINT`."""
     named = dict(zip(options.layers, wanted, strict=False))
     of_images = wanted[len(options.layers) :]
     needs = [*(named.get(name, False) for name in Layers._fields[1:]), *of_images]
