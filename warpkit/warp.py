@@ -16,14 +16,21 @@ from torch import Tensor
 from warpkit.core import checks
 from warpkit.core.caller_warnings import warn_of_lost_gradients
 from warpkit.core.sharding import batched
-from warpkit.core.slips import look_at_numbers, look_at_points, look_at_type
-from warpkit.engine.backends import Backend, named_backend, prepared, select_backend
+from warpkit.core.slips import (
+    look_at_numbers,
+    look_at_points,
+    look_at_type,
+    looks_channels_last,
+)
+from warpkit.engine.backends import Backend, named_backend, select_backend
+from warpkit.engine.binding import plan
+from warpkit.engine.binding.plan import Once, Plan
 from warpkit.engine.sampling import antialias_points
 from warpkit.engine.sampling.antialias import check_antialias
 from warpkit.engine.sampling.antialias import warp as antialiased_warp
 from warpkit.engine.sampling.fill import checked_fill, opencv_sum_start
 from warpkit.engine.sampling.labels import as_bits, as_labels
-from warpkit.engine.sampling.layout import restore_memory_format
+from warpkit.engine.sampling.layout import layout_of, restore_memory_format
 from warpkit.engine.sampling.maps import added_to_pixels, inverse_map, output_points
 from warpkit.engine.sampling.named import check_nearest, named_rule
 from warpkit.engine.sampling.reference import sum_of_taps, with_gradient_of
@@ -121,9 +128,9 @@ def warp_affine(
     tensor([[[0., 0., 1.],
              [0., 3., 4.]]])
     """
-    given = (size, interpolation, border, border_value, inverse, background, antialias)
-    given += (image_gradient, arithmetic, backend)
-    return _warp("warp_affine", (2, 3), image, matrix, given)
+    given = ("warp_affine", (2, 3), size, interpolation, border, border_value, inverse)
+    given += (background, antialias, image_gradient, arithmetic, backend)
+    return plan.call(_plan_warp, (image, matrix), given)
 
 
 @batched(image=3, matrix=2, border_value=1, background=3)
@@ -152,9 +159,9 @@ def warp_perspective(
     tensor([[[0., 1., 2.],
              [3., 4., 5.]]])
     """
-    given = (size, interpolation, border, border_value, inverse, background, antialias)
-    given += (image_gradient, arithmetic, backend)
-    return _warp("warp_perspective", (3,), image, matrix, given)
+    given = ("warp_perspective", (3,), size, interpolation, border, border_value, inverse)
+    given += (background, antialias, image_gradient, arithmetic, backend)
+    return plan.call(_plan_warp, (image, matrix), given)
 
 
 def _options(
@@ -178,20 +185,18 @@ def _options(
     return WarpOptions(name, rule, (height, width), inverse, antialias, image_gradient, chosen)
 
 
-def _warp(
-    name: str, rows: tuple[int, ...], image: Tensor, matrix: Any, keywords: tuple[Any, ...]
-) -> Tensor:
-    """The function of a name, whose matrices have `rows` rows: image (..., C, H, W); matrix
-    (..., 2 or 3, 3); keywords: in their order.
+def _plan_warp(
+    keeps: bool, image: Tensor, matrix: Any, name: str, rows: tuple[int, ...], *keywords: Any
+) -> Plan | Once:
+    """The plan of `warp_affine` and `warp_perspective`, whose matrices have `rows` rows.
+
+    image (..., C, H, W); matrix (..., 2 or 3, 3); keywords: theirs, in their order.
     """
-    key = prepared.key_of(name, (image, matrix), keywords)
-    if (found := prepared.call(key, image, matrix)) is not None:
-        return found
     size, interpolation, border, border_value, inverse, background, antialias, *names = keywords
-    image_gradient, arithmetic, backend = names
+    image_gradient, arithmetic, backend_name = names
     image = checks.check_image(name, "image", image, labels=True)
     rule = named_rule(name, interpolation, border, arithmetic)
-    options = _options(name, image, rule, size, inverse, antialias, image_gradient, backend)
+    options = _options(name, image, rule, size, inverse, antialias, image_gradient, backend_name)
     size, backend = options.size, options.backend
     given, matrix = matrix, checks.as_float(name, "matrix", matrix, image.device, torch.float64)
     checks.check_matrix_shape(name, "matrix", matrix, rows)
@@ -199,17 +204,21 @@ def _warp(
         projective = (matrix[..., 2, :2] != 0).any(-1) | (matrix[..., 2, 2] != 1)
         wanted = "affine, with the last row (0, 0, 1); warp_perspective takes any"
         checks.check_values(name, "matrix", projective, wanted, matrix.detach()[..., 2, :])
-        key, matrix = None, matrix[..., :2, :]
+        keeps, matrix = False, matrix[..., :2, :]
     checks.check_device(name, "matrix", matrix, image.device)
     if look_at_numbers(name, "matrix", matrix, max(image.shape[-2:], size, key=max)):
-        key = None  # the next call warns, too
+        keeps = False  # the next call warns, too
     warn_of_lost_gradients(name, image, rule.interpolation, matrix=matrix)
     batch = checks.broadcast_batch(name, image=image.shape[:-3], matrix=matrix.shape[:-2])
     shape = (*batch, image.shape[-3], *size)
     fill = checked_fill(name, image, shape, rule, border_value, background)
     more = opencv_sum_start(name, image, shape, rule, border_value)
-    bits, once = as_bits(image), antialias is False and image_gradient == "exact"
-    if once and not inverse:
+    bits, direct = as_bits(image), antialias is False and image_gradient == "exact"
+    if keeps and direct:
+        made = _kept(backend, image, given, size, fill, rule, forward=not inverse)
+        if made is not None:
+            return made
+    if direct and not inverse:
         result = backend.warp_forward(bits, matrix, size, fill, rule, **more)
     else:
         to_source = matrix.double() if inverse else backend.inverse_map(matrix.double())
@@ -221,10 +230,36 @@ def _warp(
         else:
             inputs = (bits, to_source, size, fill, rule, antialias)
             result = antialiased_warp(name, plain_warp, *inputs)
-    found = as_labels(restore_memory_format(result, bits), image.dtype)
-    if once and found is result:
-        prepared.leave(key, backend, image, given, size, fill, rule, forward=not inverse)
-    return found
+    return Once(as_labels(restore_memory_format(result, bits), image.dtype))
+
+
+def _kept(
+    backend: Backend,
+    image: Tensor,
+    mapping: Any,
+    size: Sequence[int],
+    fill: Tensor,
+    rule: SamplingRule,
+    **options: bool,
+) -> Plan | None:
+    """The backend's function for calls like this one, if they need no other warnings.
+
+    Only for a mapping that reaches the kernel as the caller passed it: of anything else, such as
+    lists, arrays and integers, a plan would get the original and not what was made of it.
+
+    image (..., C, H, W); mapping (..., 2 or 3, 3) or (..., h, w, 2); fill broadcasts to the result.
+    """
+    if not hasattr(backend, "prepare") or looks_channels_last(image.shape):
+        return None
+    if not isinstance(mapping, Tensor) or not mapping.is_floating_point():
+        return None
+    if image.dtype in checks.LABELS or layout_of(image) is not torch.contiguous_format:
+        return None
+    labels = not image.is_floating_point() and rule.interpolation == "nearest"
+    slopes = image.is_floating_point() and rule.interpolation != "nearest"
+    if mapping.requires_grad and not (slopes or labels):
+        return None
+    return backend.prepare(image, mapping, size, fill, rule, **options)  # pyright: ignore
 
 
 def check_options(
@@ -289,17 +324,27 @@ def remap(
     name = "remap"
     given = (interpolation, border, border_value, background, relative, antialias)
     given += (arithmetic, backend)
-    key = prepared.key_of(name, (image, points), given)
-    if (found := prepared.call(key, image, points)) is not None:
-        return found
+    return plan.call(_plan_remap, (image, points), (name, *given))
+
+
+def _plan_remap(keeps: bool, image: Tensor, points: Any, name: str, *keywords: Any) -> Plan | Once:
+    """The plan of `remap`: image (..., C, H, W), points (..., h, w, 2), keywords in their order."""
+    interpolation, border, border_value, background, relative, antialias, *names = keywords
+    arithmetic, backend = names
     image = checks.check_image(name, "image", image, labels=True)
     rule = named_rule(name, interpolation, border, arithmetic)
     checks.check_bool(name, "relative", relative)
-    options = {"relative": relative, "antialias": antialias, "key": key}
-    return remap_by(name, image, points, rule, border_value, background, backend, **options)
+    given = (name, image, points, rule, border_value, background, backend)
+    return _plan_sampling(keeps, *given, relative=relative, antialias=antialias)
 
 
-def remap_by(
+def remap_by(*given: Any, **options: Any) -> Tensor:
+    """`remap` under a rule, with the other arguments of `_plan_sampling`."""
+    return plan.once(_plan_sampling(False, *given, **options))
+
+
+def _plan_sampling(
+    keeps: bool,
     name: str,
     image: Tensor,
     points: Any,
@@ -311,12 +356,9 @@ def remap_by(
     relative: bool = False,
     antialias: bool | int = False,
     made_of: Mapping[str, Any] | None = None,
-    key: prepared.Key = None,
     **options: Any,
-) -> Tensor:
-    """`remap` under a rule; options go to the backend (see `backends.opencv`).
-
-    key: the call's key in the cache.
+) -> Plan | Once:
+    """The plan of `remap` under a rule; options go to the backend (see `backends.opencv`).
 
     image (..., C, H, W), whose layout the caller has checked; points (..., h, w, 2), `made_of`
     arguments; background (..., C, h, w).
@@ -330,9 +372,6 @@ def remap_by(
     if points.ndim < 3 or points.shape[-1] != 2 or 0 in points.shape[-3:]:
         checks.fail(name, argument, "of shape (..., h, w, 2)", checks.shape_of(points))
     checks.check_labels(name, "antialias", antialias, image.dtype, "False", antialias is False)
-    look = not relative and made_of is None
-    if look:
-        look_at_points(name, points, image.shape[-2:])
     warn_of_lost_gradients(name, image, rule.interpolation, **(made_of or {argument: points}))
     adding = getattr(module, "sample_offsets", None) if relative and antialias is False else None
     if relative and adding is None:
@@ -342,17 +381,27 @@ def remap_by(
     shape = (*batch, image.shape[-3], *points.shape[-3:-1])
     fill = checked_fill(name, image, shape, rule, border_value, background)
     sum_start = opencv_sum_start(name, image, shape, rule, border_value)
+    sides, look = image.shape[-2:], not relative and made_of is None
+    if keeps and antialias is False and not (sum_start or options):
+        made = _kept(module, image, given, shape[-2:], fill, rule, relative=relative)
+        if made is not None:
+            return partial(_look_and_run, name, sides, made) if look else made
+    if look:
+        look_at_points(name, points, sides)
     if antialias is not False:
         inputs = (partial(sample, rule=rule), image, points, fill, rule, antialias)
-        return restore_memory_format(antialias_points.sample(name, *inputs), image)
+        return Once(restore_memory_format(antialias_points.sample(name, *inputs), image))
     bits = as_bits(image)
     result = sample(bits, points, fill, rule, **sum_start, **options)
-    found = as_labels(restore_memory_format(result, bits), image.dtype)
-    if found is result and not (sum_start or options):
-        inputs = (image, given, shape[-2:], fill, rule)
-        look_at = look_at_points if look else None
-        prepared.leave(key, module, *inputs, look=look_at, relative=relative)
-    return found
+    return Once(as_labels(restore_memory_format(result, bits), image.dtype))
+
+
+def _look_and_run(
+    name: str, sides: Sequence[int], made: Plan, image: Tensor, points: Tensor
+) -> Tensor:
+    """A plan that also looks at the points, (..., h, w, 2), of each call."""
+    look_at_points(name, points, sides)
+    return made(image, points)
 
 
 @batched(image=3, points=2, border_value=1)

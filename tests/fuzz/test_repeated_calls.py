@@ -31,7 +31,7 @@ from tests.support.exported_inputs import (
     PLACES,
     ExportedCall,
 )
-from warpkit.engine.backends import prepared
+from warpkit.engine.binding import plan
 
 OPTIONS: dict[str, tuple[Callable[..., Any], Sequence[Any], dict[str, Any]]] = {
     "warp_affine inverse": (wk.warp_affine, (IMAGE, MATRIX), {"inverse": True}),
@@ -155,7 +155,7 @@ def test_the_second_call_equals_the_first_and_plain_tensors(name: str):
 
 def forget() -> None:
     """Empty the caches of calls, so that the next call makes what it keeps."""
-    prepared._calls.clear()
+    plan._plans.clear()
     for name, module in list(sys.modules.items()):
         if name.startswith("warpkit.") and not name.startswith("warpkit.validation"):
             for value in vars(module).values():

@@ -112,7 +112,7 @@ def test_an_unknown_name_raises_the_usual_attribute_error():
 ROOMS = """
     core choices types
     engine engine.binding engine.sampling engine.arithmetic engine.definitions
-    engine.compositing engine.operators engine.backends.operators engine.backends.prepared
+    engine.compositing engine.operators engine.backends.operators
     engine.backends.cpu engine.backends.cpu.opencv
     engine.backends.cuda engine.backends
     geometry warp resizing letterboxing flow gradients indexing patches camera alignment __init__

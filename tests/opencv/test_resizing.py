@@ -15,7 +15,7 @@ import warpkit.opencv as ours
 from tests.support.installed_opencv import compares_with_opencv
 from tests.support.resize_cases import FLAGS, call_cv2, differing, fits, random_call
 from warpkit.engine.arithmetic import guarantees
-from warpkit.engine.backends import prepared
+from warpkit.engine.binding import plan
 
 IMAGE = (np.random.default_rng(0).random((17, 23, 3)) * 255).astype(np.uint8)
 
@@ -135,7 +135,7 @@ def test_errors(options, text):
 @pytest.mark.parametrize("shape", [(31, 44), (31, 44, 1), (31, 44, 2), (31, 44, 3)])
 def test_a_cached_call_also_matches_cv2(shape):
     """It skips the checks that the first call with its shapes and options has passed."""
-    prepared._calls.clear()
+    plan._plans.clear()
     random = np.random.default_rng(4)
     for name, flag in FLAGS.items():
         for n in range(3):
@@ -144,11 +144,11 @@ def test_a_cached_call_also_matches_cv2(shape):
             assert got.shape == wanted.shape
             assert np.array_equal(got, wanted), (name, n)
             got[:] = 0  # the result belongs to the caller
-    assert len(prepared._calls) == len(FLAGS)
+    assert len(plan._plans) == len(FLAGS)
 
 
 def test_only_plain_calls_are_cached():
-    prepared._calls.clear()
+    plan._plans.clear()
     ours.resize(IMAGE[::2], (9, 9))
     ours.resize(IMAGE, (23, 17))
     ours.resize(IMAGE, (9, 9), IMAGE.copy())
@@ -156,11 +156,11 @@ def test_only_plain_calls_are_cached():
     ours.resize(IMAGE, (9, 9), arithmetic="exact")
     ours.resize(torch.from_numpy(IMAGE), (9, 9))
     ours.resize(IMAGE.astype(">u2"), (9, 9))
-    assert not prepared._calls
+    assert not plan._plans
     for _ in range(2):
         ours.resize(IMAGE, (9, 9))
         with pytest.raises(ValueError, match="interpolation"):
             ours.resize(IMAGE, (9, 9), interpolation=99)
         with pytest.raises(ValueError, match="dsize"):
             ours.resize(IMAGE, (9, -9))
-    assert len(prepared._calls) == 1
+    assert len(plan._plans) == 1

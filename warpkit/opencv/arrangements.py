@@ -11,7 +11,9 @@ import torch
 from torch import Tensor
 
 from warpkit.core import checks
-from warpkit.engine.backends import prepared, select_pictures
+from warpkit.engine.backends import select_pictures
+from warpkit.engine.binding import plan
+from warpkit.engine.binding.plan import Once, Plan
 from warpkit.engine.sampling.labels import as_signed, from_signed, saturated
 from warpkit.engine.sampling.reference import convert
 from warpkit.engine.sampling.rules import resolve
@@ -61,14 +63,18 @@ def copyMakeBorder(
     array([[3, 2, 1, 2, 3],
            [3, 2, 1, 2, 3]])
     """
-    name = "copyMakeBorder"
     options = (top, bottom, left, right, borderType, tuple(value) if type(value) is list else value)
-    key = prepared.key_of(name, (src,), options) if dst is None else None
-    if (known := prepared.call(key, src)) is not None:
-        return known
+    return plan.call(_plan_border, (src,), (*options, dst))
+
+
+def _plan_border(keeps: bool, src: Any, *others: Any) -> Plan | Once:
+    """The plan of `copyMakeBorder`; others: its other arguments."""
+    top, bottom, left, right, borderType, value, dst = others
+    keeps = keeps and dst is None  # a number in its place warns each time
+    name = "copyMakeBorder"
     check_picture(name, "src", src, TYPES)
     dst = check_output(name, "dst", dst, src)
-    sides = {"top": top, "bottom": bottom, "left": left, "right": right}
+    sides: dict[str, int] = {"top": top, "bottom": bottom, "left": left, "right": right}
     for argument, count in sides.items():
         if not isinstance(count, Integral) or isinstance(count, bool) or count < 0:
             checks.fail(name, argument, "a whole number of at least 0", f"{count!r:.60}")
@@ -84,14 +90,9 @@ def copyMakeBorder(
     if picture is not None and kernels:
         around = (int(top), int(bottom), int(left), int(right))
         bits, framed = fill.view(torch.uint8).numpy(), kernels.framed
-
-        def again(src: np.ndarray) -> np.ndarray:
-            """src (H, W) or (H, W, C)."""
-            return from_picture(src, None, framed(whole(src), around, border, bits))
-
-        if isinstance(src, np.ndarray) and src.dtype.isnative:
-            prepared.keep(key, again)
-        return from_picture(src, dst, framed(picture, around, border, bits))
+        if keeps and isinstance(src, np.ndarray):
+            return lambda src: from_picture(src, None, framed(whole(src), around, border, bits))
+        return Once(from_picture(src, dst, framed(picture, around, border, bits)))
     source = planes(src)
     height, width = source.shape[-2:]
     y = torch.arange(-int(top), height + int(bottom), device=source.device)
@@ -100,7 +101,7 @@ def copyMakeBorder(
     moved = as_signed(source).index_select(-2, rows).index_select(-1, columns)
     if in_rows is not None and in_columns is not None:
         moved = torch.where(in_rows[:, None] & in_columns, moved, fill[:, None, None])
-    return finish(src, dst, from_signed(moved, source.dtype))
+    return Once(finish(src, dst, from_signed(moved, source.dtype)))
 
 
 def _fill(name: str, value: Any, channels: int, dtype: Any, device: torch.device) -> Tensor:

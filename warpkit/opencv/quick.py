@@ -1,7 +1,7 @@
-"""Warps plain arrays from their memory, with cached validation.
+"""Warps plain arrays from their memory, by plans of kernels.
 
 OpenCV takes 0.2 ms for a warp of 224 x 224; validating its arguments took as long.
-`engine.backends.prepared` caches the calls.
+`engine.binding.plan` keeps the plans that are made here.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from warpkit.engine.arithmetic.guarantees import installed_arithmetic
+from warpkit.core.slips import look_at_points
 from warpkit.engine.arithmetic.opencv import TYPES, takes_float_path
-from warpkit.engine.backends import opencv_backend, prepared, select_backend
+from warpkit.engine.backends import opencv_backend, select_backend
+from warpkit.engine.binding.plan import Plan
 from warpkit.engine.sampling.fill import border_value
 from warpkit.engine.sampling.rules import SamplingRule
 from warpkit.opencv.constants import WARP_INVERSE_MAP
@@ -22,19 +23,6 @@ from warpkit.opencv.layout import planes
 
 DOUBLE, SINGLE, PIXEL = np.dtype(np.float64), np.dtype(np.float32), np.dtype(np.int16)
 PARTS = {PIXEL, np.dtype(np.uint16)}
-
-
-def key_of(name: str, arrays: tuple[Any, ...], *options: Any) -> prepared.Key:
-    """The cache key of a call with plain arrays; None for others.
-
-    options: dst, flags, borderMode, borderValue, arithmetic, and those before them.
-    """
-    for array in arrays:
-        if type(array) is not np.ndarray:
-            return None
-    if options[-1] == "auto":
-        options += (installed_arithmetic(),)
-    return prepared.key_of(name, arrays, options)
 
 
 def call_of(
@@ -64,32 +52,31 @@ def call_of(
     return launch.prepare(image, mapping, fill, size, rule, not floats, None, fixed_map, second)
 
 
-def cache_warp(
-    key: prepared.Key,
+def warp_plan(
     src: np.ndarray,
     matrix: np.ndarray,
     size: tuple[int, int],
     flags: int,
     options: dict[str, Any],
-) -> None:
-    """Cache the kernel call for the next call with this key, if supported; arguments are valid.
+) -> Plan | None:
+    """The plan of a kernel, if one supports the call; arguments are valid.
 
     src (H, W) or (H, W, C); matrix (2 or 3, 3); options: the core's.
     """
-    if key is None or not src.flags.c_contiguous:
-        return
+    if not _are_dense(src) or type(matrix) is not np.ndarray:
+        return None
     rule = SamplingRule(options["interpolation"], options["border"], options["arithmetic"])
     numbers = torch.from_numpy(np.array(matrix, np.float64))
     made = call_of(planes(src), numbers, None, size, rule, options["border_value"])
     if made is None:
-        return
+        return None
     from warpkit.engine.backends.cpu.inverse import invert_numbers
     from warpkit.engine.backends.cpu.opencv import launch
 
     shape = _shape_of(src, size)
     turned = bool(flags & WARP_INVERSE_MAP)
 
-    def again(src: np.ndarray, matrix: np.ndarray) -> np.ndarray:
+    def run(src: np.ndarray, matrix: np.ndarray) -> np.ndarray:
         """src (H, W) or (H, W, C); matrix (2 or 3, 3)."""
         if matrix.dtype != DOUBLE or not matrix.flags.c_contiguous:
             matrix = np.ascontiguousarray(matrix, DOUBLE)
@@ -97,24 +84,28 @@ def cache_warp(
             matrix = invert_numbers(matrix, singular_to_zero=True)  # may be read-only
         return launch.result(made, src, matrix).reshape(shape)
 
-    prepared.keep(key, again)
+    return run
 
 
-def cache_maps(
-    key: prepared.Key,
+def _are_dense(*arrays: Any) -> bool:
+    """Whether all are dense arrays of numpy."""
+    return all(type(array) is np.ndarray and array.flags.c_contiguous for array in arrays)
+
+
+def maps_plan(
     src: np.ndarray,
     first: np.ndarray,
     second: np.ndarray | None,
     rule: SamplingRule,
     value: Any,
-) -> None:
+) -> Plan | None:
     """The same for remap: two float maps, or integer maps with or without fractions.
 
     src (H, W) or (H, W, C); first and second (h, w), or (h, w, 2) and (h, w) or None.
     """
     arrays = (src, first) if second is None else (src, first, second)
-    if key is None or not all(array.flags.c_contiguous for array in arrays):
-        return
+    if not _are_dense(*arrays) or 0 in first.shape:
+        return None
     kinds = first.dtype, first.ndim
     if second is None:
         known = kinds == (PIXEL, 3)
@@ -122,29 +113,25 @@ def cache_maps(
         known = kinds == (SINGLE, 2) and second.dtype == SINGLE
         known |= kinds == (PIXEL, 3) and second.dtype in PARTS
     if not known or (second is not None and second.shape != first.shape[:2]):
-        return
+        return None
     size = (first.shape[0], first.shape[1])
     maps = [torch.from_numpy(np.empty(array.shape, array.dtype)) for array in arrays[1:]]
     more = None if second is None else maps[1]
     made = call_of(planes(src), maps[0], more, size, rule, value)
     if made is None:
-        return
+        return None
     from warpkit.engine.backends.cpu.opencv import launch
 
     shape, planes_of_floats = _shape_of(src, size), first.dtype == SINGLE
 
-    def again(
-        src: np.ndarray, first: np.ndarray, second: np.ndarray | None = None
-    ) -> np.ndarray | None:
-        """None for planes that may lie within [-1, 1], about which the core warns.
-
-        src (H, W) or (H, W, C); first and second (h, w), or (h, w, 2) and (h, w) or None.
-        """
+    def run(src: np.ndarray, first: np.ndarray, second: np.ndarray | None) -> np.ndarray:
+        """src (H, W) or (H, W, C); first and second (h, w), or (h, w, 2) and (h, w) or None."""
         if planes_of_floats and -1 <= first[-1, -1] <= 1 and -1 <= second[-1, -1] <= 1:  # pyright: ignore
-            return None
+            points = torch.from_numpy(np.stack((first, second), -1))  # pyright: ignore
+            look_at_points("remap", points, src.shape[:2])
         return launch.result(made, src, first, second).reshape(shape)
 
-    prepared.keep(key, again)
+    return run
 
 
 def _shape_of(src: np.ndarray, size: tuple[int, int]) -> tuple[int, ...]:

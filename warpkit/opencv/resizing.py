@@ -12,8 +12,9 @@ from torch import Tensor
 
 from warpkit.core import checks
 from warpkit.engine.arithmetic.guarantees import installed_resize_arithmetic
-from warpkit.engine.backends import prepared
 from warpkit.engine.backends.resizing import backend_module, select_backend
+from warpkit.engine.binding import plan
+from warpkit.engine.binding.plan import Once, Plan
 from warpkit.engine.sampling.resize import ResizeRule
 from warpkit.opencv.constants import (
     INTER_AREA,
@@ -69,12 +70,16 @@ def resize(
     >>> resize(image, None, fx=0.5, fy=0.5, interpolation=INTER_AREA)
     array([[3, 5]], dtype=uint8)
     """
-    name = "resize"
-    arithmetic = checks.check_name(name, "arithmetic", arithmetic, ARITHMETICS)
+    arithmetic = checks.check_name("resize", "arithmetic", arithmetic, ARITHMETICS)
     arithmetic = installed_resize_arithmetic() if arithmetic == "auto" else arithmetic
-    key = _key(src, dsize, dst, fx, fy, interpolation, arithmetic)
-    if (known := prepared.call(key, src)) is not None:
-        return known
+    return plan.call(_plan, (src,), (dsize, dst, fx, fy, interpolation, arithmetic))
+
+
+def _plan(keeps: bool, src: Any, *others: Any) -> Plan | Once:
+    """The plan of `resize`; others: its other arguments."""
+    dsize, dst, fx, fy, interpolation, arithmetic = others
+    keeps = keeps and dst is None  # a number in its place warns each time
+    name = "resize"
     dst = check_output(name, "dst", dst, src)
     check_picture(name, "src", src, None)
     interpolation = INTER_LINEAR if interpolation is None else interpolation
@@ -83,7 +88,7 @@ def resize(
         wanted = "one of INTER_NEAREST, _LINEAR, _CUBIC, _AREA, _LANCZOS4, _LINEAR_EXACT, "
         checks.fail(name, "interpolation", wanted + "_NEAREST_EXACT", repr(interpolation))
     size, factors = _size(name, dsize, fx, fy, src.shape)
-    chosen, antialias = FILTERS[interpolation], None
+    chosen, antialias = FILTERS[int(interpolation)], None
     if arithmetic == "exact":
         chosen, factors = chosen.removesuffix("_exact"), None
         antialias = None if chosen == "area" else False
@@ -91,47 +96,35 @@ def resize(
     unchanged = size == tuple(src.shape[:2])
     if unchanged and source.dtype in checks.LABELS:
         chosen, antialias = "nearest", None  # a copy, whatever the interpolation
-    result = resize_by(name, source, size, chosen, antialias, None, arithmetic, "auto", factors)
-    if key is not None and not unchanged and arithmetic != "exact":
-        _cache(key, source, size, ResizeRule(chosen, bool(antialias), arithmetic), factors)
-    return finish(src, dst, result)
+    plain = type(src) is np.ndarray and src.dtype in PLAIN_TYPES and src.flags.c_contiguous
+    if keeps and plain and not unchanged and arithmetic != "exact":
+        made = _kept(source, size, ResizeRule(chosen, bool(antialias), arithmetic), factors)
+        if made is not None:
+            return made
+    given = (size, chosen, antialias, None, arithmetic, "auto", factors)
+    return Once(finish(src, dst, resize_by(name, source, *given)))
 
 
-def _key(src: Any, dsize: Any, dst: Any, *options: Any) -> prepared.Key:
-    """The cache key of a call with a plain array and a plain size or factors; None for others."""
-    if type(src) is not np.ndarray or dst is not None:
-        return None
-    if src.dtype not in PLAIN_TYPES or not src.flags.c_contiguous:
-        return None
-    return prepared.key_of("cv2.resize", (src,), (dsize, *options))
-
-
-def _cache(
-    key: prepared.Key,
+def _kept(
     image: Tensor,
     size: tuple[int, int],
     rule: ResizeRule,
     factors: tuple[float, float] | None,
-) -> None:
-    """Cache the call of a kernel for the next call with this key, if a kernel supports it.
+) -> Plan | None:
+    """The plan of a kernel, if one supports the call.
 
     image (1, C, H, W); factors: fy and fx if they determined the size.
     """
     if select_backend("resize", "auto", image, rule) is not backend_module("cpu", rule):
-        return
+        return None
     from warpkit.engine.backends.cpu.resize import launch
 
     given, channels = launch.given(image), image.shape[1]
     call = launch.known_opencv(given, size, rule, factors)
     if call is None or (channels > 1 and not given.last):  # one pixel counts as planes
-        return
+        return None
     shape = (*size, channels) if channels > 1 else size
-
-    def again(src: np.ndarray) -> np.ndarray:
-        """src (H, W) or (H, W, C)."""
-        return launch.result(call, src.ctypes.data, src.dtype).reshape(shape)
-
-    prepared.keep(key, again)
+    return lambda src: launch.result(call, src.ctypes.data, src.dtype).reshape(shape)
 
 
 def _size(

@@ -11,9 +11,11 @@ from torch import Tensor
 
 from warpkit import warp
 from warpkit.core import checks
+from warpkit.engine.arithmetic.guarantees import installed_arithmetic
 from warpkit.engine.arithmetic.opencv import TYPES as OPENCV_TYPES
 from warpkit.engine.arithmetic.opencv_lenses import from_fixed_map
-from warpkit.engine.backends import prepared
+from warpkit.engine.binding import plan
+from warpkit.engine.binding.plan import Once, Plan
 from warpkit.engine.sampling.labels import whole_scalar
 from warpkit.engine.sampling.maps import pixel_points
 from warpkit.engine.sampling.rules import SamplingRule
@@ -56,8 +58,7 @@ def warpAffine(
     array([[0, 0, 1],
            [0, 3, 4]], dtype=uint8)
     """
-    options = (flags, borderMode, borderValue, arithmetic)
-    return _warp("warpAffine", warp.warp_affine, src, M, dsize, dst, options)
+    return _warp("warpAffine", src, M, dsize, dst, flags, borderMode, borderValue, arithmetic)
 
 
 def warpPerspective(
@@ -79,8 +80,7 @@ def warpPerspective(
     array([[0, 1, 2],
            [3, 4, 5]], dtype=uint8)
     """
-    options = (flags, borderMode, borderValue, arithmetic)
-    return _warp("warpPerspective", warp.warp_perspective, src, M, dsize, dst, options)
+    return _warp("warpPerspective", src, M, dsize, dst, flags, borderMode, borderValue, arithmetic)
 
 
 def remap(
@@ -104,12 +104,21 @@ def remap(
     >>> remap(image, np.float32([[0.5, 2]]), np.float32([[0, 1]]), INTER_LINEAR)
     array([[0.5, 5. ]], dtype=float32)
     """
+    options = (dst, interpolation, borderMode, borderValue, _resolved(arithmetic))
+    return plan.call(_plan_remap, (src, map1, map2), options)
+
+
+def _resolved(arithmetic: Any) -> Any:
+    """The arithmetic that "auto" means, on which plans depend."""
+    is_auto = isinstance(arithmetic, str) and arithmetic == "auto"
+    return installed_arithmetic() if is_auto else arithmetic
+
+
+def _plan_remap(keeps: bool, src: Any, map1: Any, map2: Any, *others: Any) -> Plan | Once:
+    """The plan of `remap`; others: its other arguments, in their order."""
+    dst, interpolation, borderMode, borderValue, arithmetic = others
+    keeps = keeps and dst is None  # a number in its place warns each time
     name = "remap"
-    arrays = (src, map1) if map2 is None else (src, map1, map2)
-    options = (dst, interpolation, borderMode, borderValue, arithmetic)
-    key = quick.key_of(name, arrays, *options) if dst is None else None
-    if (known := prepared.call(key, *arrays)) is not None:
-        return known
     dst = check_output(name, "dst", dst, src)
     interpolation = INTER_NEAREST if interpolation is None else interpolation
     options = _options(name, src, dst, interpolation, borderMode, borderValue, arithmetic)
@@ -121,44 +130,50 @@ def remap(
     rule = SamplingRule(options["interpolation"], options["border"], options["arithmetic"])
     image, value = planes(src), options["border_value"]
     if not interpolation & WARP_RELATIVE_MAP:
+        made = quick.maps_plan(src, map1, map2, rule, value) if keeps else None  # pyright: ignore
+        if made is not None:
+            return made
         found = plain_calls.remapped(name, image, first, second, rule, value, background)
         if found is not None:
-            quick.cache_maps(key, src, map1, map2, rule, value)  # pyright: ignore
-            return finish(src, dst, found)
+            return Once(finish(src, dst, found))
     points = _points(first, second)
     if interpolation & WARP_RELATIVE_MAP:
         points = points + pixel_points((height, width), points.dtype, points.device)
     fixed = first.dtype == torch.int16 and second is not None
     extra: dict[str, Any] = {"fixed_map": True} if fixed and rule.arithmetic != "exact" else {}
     result = warp.remap_by(name, image, points, rule, value, background, "auto", **extra)
-    return finish(src, dst, result)
+    return Once(finish(src, dst, result))
 
 
-def _warp(
-    name: str,
-    function: Callable[..., Tensor],
-    src: Any,
-    M: Any,
-    dsize: Sequence[int] | None,
-    dst: Any,
-    given: tuple[Any, ...],
-) -> Any:
-    """Warp by a matrix; given: flags, borderMode, borderValue and arithmetic."""
-    key = quick.key_of(name, (src, M), dsize, dst, *given) if dst is None else None
-    if (found := prepared.call(key, src, M)) is not None:
-        return found
-    flags, border_mode, border_value, arithmetic = given
+WARPS: dict[str, Callable[..., Tensor]] = {
+    "warpAffine": warp.warp_affine,
+    "warpPerspective": warp.warp_perspective,
+}
+
+
+def _warp(name: str, src: Any, M: Any, *options: Any) -> Any:
+    """The function of a name; options: dsize, dst, flags, borderMode, borderValue, arithmetic."""
+    *others, arithmetic = options
+    return plan.call(_plan_warp, (src, M), (name, *others, _resolved(arithmetic)))
+
+
+def _plan_warp(keeps: bool, src: Any, M: Any, name: str, *others: Any) -> Plan | Once:
+    """The plan of a function; others: its other arguments, in their order."""
+    dsize, dst, flags, border_mode, border_value, arithmetic = others
+    keeps = keeps and dst is None  # a number in its place warns each time
     dst, flags = check_output(name, "dst", dst, src), INTER_LINEAR if flags is None else flags
     options = _options(name, src, dst, flags, border_mode, border_value, arithmetic)
     matrix = _matrix(name, M, src, 2 if name == "warpAffine" else 3)
     size = _size(name, dsize, src)
     background = _background(name, src, dst, size, options["border"])
     inverse = bool(flags & WARP_INVERSE_MAP)
-    result = function(
+    made = quick.warp_plan(src, M, size, flags, options) if keeps else None
+    if made is not None:
+        return made
+    result = WARPS[name](
         planes(src), matrix, size=size, inverse=inverse, background=background, **options
     )
-    quick.cache_warp(key, src, M, size, flags, options)  # all arguments are valid
-    return finish(src, dst, result)
+    return Once(finish(src, dst, result))
 
 
 def _options(

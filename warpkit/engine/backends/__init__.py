@@ -3,9 +3,8 @@
 A backend is a module with the functions of `Backend`, imported on first use. A backend that is
 given by name is used or rejected with reasons, never replaced. `opencv` joins the values of
 OpenCV's arithmetics with the gradients of "reference" and "cpu". `resizing` selects backends for
-`resize`, and `spheres` for spherical images. `operators` makes torch operators of kernels,
-`prepared` repeats calls without validation, and `grid_sample` is torch's own sampler. `cpu` and
-`cuda` are packages with kernels.
+`resize`, and `spheres` for spherical images. `operators` makes torch operators of kernels, and
+`grid_sample` is torch's own sampler. `cpu` and `cuda` are packages with kernels.
 """
 
 from __future__ import annotations
@@ -80,7 +79,7 @@ class Backend(Protocol):
 
 
 # A backend may also have `sample_offsets` and `splat_offsets`: `sample` and `splat` at every
-# pixel's own position plus an offset, added in float64. And `prepare`, for `prepared`: it returns a
+# pixel's own position plus an offset, added in float64. And `prepare`, for plans: it returns a
 # function for further calls with images and mappings of the same memory layout, or None.
 
 

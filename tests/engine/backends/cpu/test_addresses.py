@@ -71,10 +71,10 @@ def test_a_gradients_block_keeps_the_arrays_that_it_points_to():
 
 
 def test_training_after_pictures_of_more_sizes_than_are_kept(monkeypatch):
-    from warpkit.engine.backends import prepared
     from warpkit.engine.backends.cpu import warp_calls
+    from warpkit.engine.binding import plan
 
-    monkeypatch.setattr(prepared, "_calls", {})
+    monkeypatch.setattr(plan, "_plans", {})
     image, grad = torch.rand(4, 1, 5, 6, requires_grad=True), torch.rand(4, 1, 5, 6)
     matrix = torch.eye(2, 3).repeat(4, 1, 1)
     for _ in range(3):
@@ -84,6 +84,6 @@ def test_training_after_pictures_of_more_sizes_than_are_kept(monkeypatch):
             assert torch.equal(wk.warp_affine(picture, matrix), picture)
         warp_calls.warp_call.cache_clear()
         warp_calls.warp_shapes.cache_clear()
-        prepared._calls.clear()
+        plan._plans.clear()
         gc.collect()
         assert [np.full(4, n % 4) for n in range(1000)]

@@ -24,7 +24,7 @@ TASKS = LIBRARY.tasks
 
 
 KEPT = 2048
-"""The largest number of blocks that a family keeps for each of its tasks: see `prepared.KEPT`."""
+"""The largest number of blocks that a family keeps for each of its tasks: see `plan.KEPT`."""
 
 
 class Family:

@@ -13,12 +13,13 @@ from torch.utils.checkpoint import checkpoint
 import warpkit as wk
 from tests.support.inputs import noise
 from tests.support.tolerances import TOLERANCE
-from warpkit.engine.backends import prepared
+from warpkit import warp
+from warpkit.engine.binding import plan
 
 
 @pytest.fixture(autouse=True)
 def _nothing_known(monkeypatch):
-    monkeypatch.setattr(prepared, "_calls", {})
+    monkeypatch.setattr(plan, "_plans", {})
 
 
 @pytest.mark.parametrize("inverse", [False, True])
@@ -31,11 +32,11 @@ def test_a_cached_call_gives_the_first_ones_bits(interpolation, dtype, inverse):
         options["interpolation"] = interpolation
         first, second = noise(2, 3, 20, 18, dtype=dtype), noise(2, 3, 20, 18, dtype=dtype, seed=9)
         wanted = wk.warp_affine(second, matrix + 0.25, **options)
-        prepared._calls.clear()
+        plan._plans.clear()
         wk.warp_affine(first, matrix, **options)
-        assert len(prepared._calls) == 1
+        assert len(plan._plans) == 1
         assert torch.equal(wk.warp_affine(second, matrix + 0.25, **options), wanted)
-        assert len(prepared._calls) == 1
+        assert len(plan._plans) == 1
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
@@ -56,7 +57,7 @@ def test_every_interpolation_is_cached(interpolation):
         assert torch.equal(*found)
         wanted = wk.warp_affine(image, where, interpolation=interpolation, backend="reference")
         torch.testing.assert_close(found[1], wanted, atol=TOLERANCE["cpu torch.float64"], rtol=0)
-    assert len(prepared._calls) == 2
+    assert len(plan._plans) == 2
 
 
 GRID = np.stack(np.meshgrid(np.arange(7), np.arange(6)), -1)
@@ -102,15 +103,15 @@ def test_every_kind_of_matrix_and_points_gives_the_same_thrice(kind, gradient):
 
 
 def test_a_round_of_more_shapes_than_are_kept_still_finds_many(monkeypatch):
-    monkeypatch.setattr(prepared, "KEPT", 20)
-    keep, misses = prepared.keep, []
-    monkeypatch.setattr(prepared, "keep", lambda key, made: (misses.append(key), keep(key, made)))
+    monkeypatch.setattr(plan, "KEPT", 20)
+    make, misses = warp._plan_warp, []
+    monkeypatch.setattr(warp, "_plan_warp", lambda *given: (misses.append(1), make(*given))[1])
     images, matrix = [noise(1, 4, 4 + n) for n in range(25)], torch.eye(2, 3)
     for _ in range(20):
         for image in images:
             assert torch.equal(wk.warp_affine(image, matrix), image)
-            assert len(prepared._calls) <= 20
-    assert len(prepared._calls) == 20
+            assert len(plan._plans) <= 20
+    assert len(plan._plans) == 20
     assert len(misses) < 20 * len(images) / 2  # all, if the oldest or everything were dropped
 
 
@@ -121,7 +122,7 @@ def test_a_cached_call_has_gradients():
         inputs = [x.clone().requires_grad_() for x in (image, matrix)]
         out = wk.warp_affine(*inputs)
         found.append(torch.autograd.grad(out.square().sum(), inputs))
-    assert len(prepared._calls) == 1
+    assert len(plan._plans) == 1
     for first, second in zip(*found, strict=True):
         assert torch.equal(first, second)
 
@@ -134,12 +135,12 @@ def test_nearest_calls_of_bytes_are_cached(value):
         image = noise(2, 3, 20, 18, dtype=torch.uint8, seed=n)
         wanted = wk.warp_affine(image, matrix, backend="reference", **options)
         assert torch.equal(wk.warp_affine(image, matrix, **options), wanted)
-    assert len(prepared._calls) == 1
+    assert len(plan._plans) == 1
     image = noise(2, 3, 20, 18, dtype=torch.uint8)
     wanted = wk.warp_affine(image, matrix, backend="reference")
     for found in (wk.warp_affine(image, matrix), wk.warp_affine(image, matrix)):
         assert torch.equal(found, wanted)
-    assert len(prepared._calls) == 2
+    assert len(plan._plans) == 2
 
 
 def test_an_array_as_interpolation_gets_the_usual_error():
@@ -162,7 +163,7 @@ def test_a_call_that_warns_is_not_cached():
         out = wk.warp_affine(leaf, matrix, **options)
         pushed = noise(*out.shape, seed=5, dtype=torch.float32)
         found.append((out, *torch.autograd.grad(out, (leaf, matrix), pushed, allow_unused=True)))
-    assert not prepared._calls
+    assert not plan._plans
     for out, to_image, to_matrix in found:
         assert torch.equal(out, found[0][0])
         assert to_matrix is None
@@ -190,7 +191,7 @@ def test_gradients_of_every_kind_equal_the_references(wanted, inverse):
         second = torch.autograd.grad(total, [*needed, pushing], allow_unused=True)
         second = [x for x in second if x is not None]
         found[backend] = [*first, *batch, *again, *second]
-    assert len(prepared._calls) == 1
+    assert len(plan._plans) == 1
     for got, wanted_one in zip(found["cpu"], found["reference"], strict=True):
         scale = max(1.0, wanted_one.abs().max().item())
         atol = scale * TOLERANCE["cpu torch.float64"]
@@ -232,7 +233,7 @@ def test_bad_arguments_are_also_rejected_after_a_good_call(bad):
     wk.warp_affine(image, matrix, **good)
     wk.warp_affine(image, matrix, **good | {"border_value": 1.0})
     after = outcome(bad)
-    assert prepared._calls
+    assert plan._plans
     assert type(before) is type(after)
     assert torch.equal(before, after) if isinstance(before, torch.Tensor) else before == after
 
@@ -266,11 +267,11 @@ def test_a_checkpoint_repeats_a_first_call_identically():
     """A checkpoint counts saved tensors, and a cached call saves the same number."""
     image = torch.rand(1, 2, 9, 11, requires_grad=True)
     matrix = torch.tensor([[1.0, 0.1, 0.0], [0.0, 1.0, 0.5]], requires_grad=True)
-    warp = wk.warp_affine
-    checkpoint(warp, image, matrix, use_reentrant=False).square().sum().backward()
+    warp_affine = wk.warp_affine
+    checkpoint(warp_affine, image, matrix, use_reentrant=False).square().sum().backward()
     found = image.grad, matrix.grad
     image.grad = matrix.grad = None
-    warp(image, matrix, backend="reference").square().sum().backward()
+    warp_affine(image, matrix, backend="reference").square().sum().backward()
     for gradient, wanted in zip(found, (image.grad, matrix.grad), strict=True):
         torch.testing.assert_close(
             gradient, wanted, atol=TOLERANCE["cpu torch.float32"] * 100, rtol=0
