@@ -36,8 +36,7 @@ class WarpOptions(NamedTuple):
     relative: bool
     """The mapping is offsets of points from their pixel, added in float64."""
     made: tuple[WarpCall, Tensor] | None = None
-    """The prepared call, and the fill in its format, if image and mapping have the kernel's
-    layout."""
+    """The prepared call, and the fill in its format, if the mapping has the kernel's layout."""
 
 
 def call(
@@ -74,7 +73,7 @@ def _result(image: Tensor, source: Tensor, fill: Tensor, options: WarpOptions) -
 def prepare(
     image: Tensor, mapping: Tensor, fill: Tensor, options: WarpOptions
 ) -> Callable[[Tensor, Tensor], Tensor] | None:
-    """A function for calls like this one, if kernels can read image and mapping directly.
+    """A function for calls like this one, if kernels can read the mapping directly.
 
     image (*I, C, H, W); mapping (*M, 2 or 3, 3) or (*P, h, w, 2); fill broadcasts to the result.
     """
@@ -82,10 +81,8 @@ def prepare(
     real = torch.float64 if mapping.shape[-1] == 3 else mapping.dtype
     source = torch.empty_like(mapping, dtype=real)  # with the strides of planar points
     size, rule, relative = options.size, options.rule, options.relative
-    dense, made = launch.prepared(image, source, fill, size, rule, relative=relative)
+    made = launch.prepared(image, source, fill, size, rule, relative=relative)
     if not (mapping.is_contiguous() or are_planes(mapping)):
-        return None
-    if dense.data_ptr() != image.data_ptr():
         return None
     fill_read = launch.as_shown(fill, image.dtype) if made.taps == 1 else fill
     options = options._replace(made=(made, launch.stored_fill(made, fill_read)))

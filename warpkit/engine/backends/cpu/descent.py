@@ -137,7 +137,7 @@ def _warp_call(
     fill = torch.zeros((), dtype=moving.dtype, device="cpu")
     matrix = to_source[:1] if projective else to_source[:1, :2]
     rule = SamplingRule("bilinear", "constant")
-    return launch.prepared(moving[:1], matrix, fill, size, rule)[1]
+    return launch.prepared(moving[:1], matrix, fill, size, rule)
 
 
 def _sums(task: str, fixed: Tensor, seen: int, powers: int) -> np.ndarray:

@@ -16,9 +16,9 @@ from warpkit.engine.backends.cpu.jobs import by_list
 from warpkit.engine.backends.cpu.launch import (
     FIELDS,
     as_shown,
-    call_of,
     fill_gradient,
     mapping_gradient,
+    prepared,
     result,
     room,
     stored_fill,
@@ -112,8 +112,7 @@ def _call(
 ) -> WarpCall:
     """The call for tensors as in `forward`, with its own block; heights and widths are 1."""
     like = images[0].new_empty(()).expand(len(images), len(images[0]), 1, 1)
-    options = {"listed": True, "relative": False, "channels_last": False}
-    call = call_of(like, like, mapping, fill, size, rule, **options)
+    call = prepared(like, mapping, fill, size, rule, listed=True)
     return call._replace(numbers=call.numbers.copy())
 
 

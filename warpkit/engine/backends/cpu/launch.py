@@ -36,7 +36,6 @@ from warpkit.engine.sampling.layout import (
     are_planes,
     dense_mapping,
     is_channels_last,
-    read_in_place,
 )
 from warpkit.engine.sampling.rules import TAPS, SamplingRule
 
@@ -57,29 +56,19 @@ def prepared(
     rule: SamplingRule,
     listed: bool = False,
     relative: bool = False,
-) -> tuple[Tensor, WarpCall]:
-    """The image in the kernels' layout, and the call for tensors as in `forward`.
+) -> WarpCall:
+    """The call for tensors as in `forward`: the image may have any strides.
 
     listed: whether the call has an `image_of`.
     """
     batch_dims = image.ndim - 3 if not listed else 1
     batch_dims = max(batch_dims, mapping.ndim - (3 if mapping.shape[-1] == 2 else 2))
-    # with a torch function, so that function modes can see where a gradient ends
-    dense = _dense(image.detach(), batch_dims)
-    return dense, call_of(
-        image, dense, mapping, fill, size, rule, listed, relative, is_channels_last(dense)
-    )
+    channels_last = batch_dims == 1 and is_channels_last(image)
+    return _call_of(image, mapping, fill, size, rule, listed, relative, channels_last)
 
 
-def _dense(image: Tensor, batch_dims: int) -> Tensor:
-    """The image in the kernels' layout; channels-last if the result can be, too."""
-    image = read_in_place(image)
-    return image if batch_dims == 1 else image.contiguous()
-
-
-def call_of(
+def _call_of(
     image: Tensor,
-    stored: Tensor,
     mapping: Tensor,
     fill: Tensor,
     size: Sequence[int],
@@ -88,11 +77,11 @@ def call_of(
     relative: bool,
     channels_last: bool,
 ) -> WarpCall:
-    """The prepared call for tensors as in `forward`, for an image in its stored layout."""
+    """The same; channels_last: whether the result is, and the image's gradient."""
     return warp_call(
         WarpKey(
             image=image.shape,
-            stored=stored.shape[:-3],
+            strides=image.stride(),
             dtype=image.dtype,
             channels_last=channels_last,
             mapping=mapping.shape,
@@ -127,15 +116,17 @@ def forward(
     fill broadcasts to the result.
     """
     listed = image_of is not None
-    dense, call = prepared(image, mapping, fill, size, rule, listed, relative)
+    # with a torch function, so that function modes can see where a gradient ends
+    image = image.detach()
+    call = prepared(image, mapping, fill, size, rule, listed, relative)
     fill = stored_fill(call, as_shown(fill, image.dtype) if call.taps == 1 else fill)
-    return result(call, dense, dense_mapping(mapping), fill, _listed(dense, image_of))
+    return result(call, image, dense_mapping(mapping), fill, image_of)
 
 
 def result(
     call: WarpCall, image: Tensor, mapping: Tensor, fill: Tensor, images: np.ndarray | None = None
 ) -> Tensor:
-    """The result for arrays in the layout of the call.
+    """The result for arrays of the call's strides.
 
     image (*I, C, H, W); mapping (*M, 2 or 3, 3) or (*P, h, w, 2); fill from `stored_fill`.
     """
@@ -154,11 +145,6 @@ def result(
             numbers[IMAGE_OF] = images.ctypes.data
         calls.launch(numbers, 0, call.units, shapes.values)
     return out
-
-
-def _listed(image: Tensor, image_of: np.ndarray | None) -> np.ndarray | None:
-    """The list of images by their memory, (B or 1, C, H, W)."""
-    return image_of if image_of is None or len(image) > 1 else np.zeros_like(image_of)
 
 
 def stored_fill(call: WarpCall, fill: Tensor) -> Tensor:
@@ -271,19 +257,17 @@ def backward(
     """
     taps = TAPS[rule.interpolation]
     needs = needs_image, needs_mapping, needs_fill = wanted[0], wanted[1] and taps > 1, wanted[2]
-    batch_dims = grad.ndim - 3
-    # only the gradient of `mapping` needs the image's pixels
-    source = _dense(image, batch_dims) if needs_mapping else image
-    channels_last = is_channels_last(source) and batch_dims == 1
-    channels_last = channels_last and source.shape[0] == image.shape[0]
+    channels_last = is_channels_last(image) and grad.ndim == 4
     layout = torch.channels_last if channels_last else torch.contiguous_format
     grad = grad.contiguous(memory_format=layout)
-    if needs_mapping:
-        source = source.contiguous(memory_format=layout)
     call, listed = made, image_of is not None
-    reads = (source.shape[:-3], channels_last)
-    if call is None or (call.key.stored, call.key.channels_last) != reads:
-        call = call_of(image, source, mapping, fill, size, rule, listed, relative, channels_last)
+    # only the gradient of `mapping` needs the image's pixels
+    if (
+        call is None
+        or call.key.channels_last != channels_last
+        or (needs_mapping and call.key.strides != image.stride())
+    ):
+        call = _call_of(image, mapping, fill, size, rule, listed, relative, channels_last)
     shapes, values = call.shapes, call.shapes.values
     points, fill_memory = dense_mapping(mapping), stored_fill(call, fill)
     block, shares, jobs = _backward_call(call, needs)
@@ -312,13 +296,13 @@ def backward(
     if not values and grad_image is not None:
         grad_image.zero_()
     elif values and any(needs):
-        read = ((GRAD, grad), (IMAGE, source), (MAPPING, points), (FILL, fill_memory))
+        read = ((GRAD, grad), (IMAGE, image), (MAPPING, points), (FILL, fill_memory))
         made_here = ((GRAD_IMAGE, grad_image), (GRAD_MAPPING, grad_mapping), (GRAD_FILL, grad_fill))
         for field, array in (*read, *made_here):
             if array is not None:
                 numbers[field] = calls.address(array)
-        if (images := _listed(source, image_of)) is not None:
-            numbers[IMAGE_OF] = images.ctypes.data
+        if image_of is not None:
+            numbers[IMAGE_OF] = image_of.ctypes.data
         if jobs.banded:
             row_ranges = np.empty(2 * call.units * shapes.tile_columns, np.int64)
             numbers[ROW_RANGES] = row_ranges.ctypes.data

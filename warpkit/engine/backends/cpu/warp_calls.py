@@ -48,10 +48,11 @@ class WarpKey(NamedTuple):
     """The key of a warp's calls: everything except the tensors' numbers."""
 
     image: Shape
-    stored: Shape
-    """The images' batch in memory, 1 if one image stands for many."""
+    strides: Shape
+    """The image's."""
     dtype: torch.dtype
     channels_last: bool
+    """Whether the result is, and the image's gradient."""
     mapping: Shape
     wide_points: bool
     """Points are float64."""
@@ -102,7 +103,7 @@ class WarpCall(NamedTuple):
     numbers: np.ndarray
     """The block, with 0 for every address that differs between calls."""
     images: np.ndarray
-    """The index of each item's image, (items,)."""
+    """The start of each item's image, in numbers from the first one's, (items,)."""
     taps: int
     units: int
     streams: bool
@@ -150,22 +151,26 @@ def border_codes(border: str) -> tuple[int, int]:
 def warp_call(key: WarpKey) -> WarpCall:
     """The call of a warp, and of its gradients."""
     shapes = warp_shapes(key.image, key.mapping, key.fill, key.size, key.border, key.listed)
-    images = np.empty(0, np.int64) if key.listed else broadcast_index(key.stored, shapes.batch)
+    channels, height, width = key.image[-3:]
+    *batch_strides, plane, line, pixel = key.strides
+    if key.listed:
+        images, step = np.empty(0, np.int64), batch_strides[0]
+    else:
+        images, step = broadcast_index(key.image[:-3], shapes.batch, tuple(batch_strides)), 1
     taps, item_size = TAPS[key.interpolation], key.dtype.itemsize
     item, channel, row, column = fill_strides(key.fill)
     border_y, border_x = shapes.border
-    channels, height, width = key.image[-3:]
-    last = key.channels_last
     numbers = {
         "image_of": images.ctypes.data,
+        "step": step,
         "mapping_of": shapes.mapping_of.ctypes.data,
         "items": shapes.items,
         "channels": channels,
         "height": height,
         "width": width,
-        "plane": 1 if last else height * width,
-        "line": width * channels if last else width,
-        "pixel": channels if last else 1,
+        "plane": plane,
+        "line": line,
+        "pixel": pixel,
         "out_height": key.size[0],
         "out_width": key.size[1],
         "border_y": border_y,

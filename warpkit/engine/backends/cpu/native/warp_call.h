@@ -7,8 +7,8 @@
 #define WARPKIT_WARP_FIELDS(FIELD)                                                               \
     /* arrays: pixels, the fill, matrices (float64) or points, the result */                     \
     FIELD(image) FIELD(fill) FIELD(mapping) FIELD(out)                                           \
-    /* of each item: its image, and its matrix or points */                                      \
-    FIELD(image_of) FIELD(mapping_of)                                                            \
+    /* of each item: the start of its image, in steps, and its matrix or points */               \
+    FIELD(image_of) FIELD(step) FIELD(mapping_of)                                                \
     FIELD(items) FIELD(channels) FIELD(height) FIELD(width) FIELD(out_height) FIELD(out_width)   \
     /* an image's strides: to the next channel, row and column */                                \
     FIELD(plane) FIELD(line) FIELD(pixel)                                                        \
@@ -23,7 +23,8 @@
     FIELD(mapping_size) FIELD(double_points) FIELD(relative) FIELD(planar)                       \
     /* strides of the fill; `dense`: it has a value for every output pixel */                    \
     FIELD(fill_item) FIELD(fill_channel) FIELD(fill_row) FIELD(fill_column) FIELD(dense)         \
-    /* whether a pixel's channels are adjacent; whether the result is written past the caches */ \
+    /* whether a pixel's channels are adjacent in the result and the image's gradient; whether */ \
+    /* the result is written past the caches */                                                  \
     FIELD(channels_last) FIELD(streamed)                                                         \
     /* the backward pass: gradients, which of them are wanted, and each unit's work (`Job`) */   \
     FIELD(grad) FIELD(grad_image) FIELD(grad_mapping) FIELD(grad_fill)                           \
@@ -45,7 +46,7 @@ struct WarpCall : Call {
     // Set the block to that of an item, and return the start of its image.
     int64_t enter(int64_t item) {
         const int64_t number = at<const int64_t>(image_of)[item];
-        if (!listed) return number * channels * height * width;
+        if (!listed) return number * step;
         const ListedImage &one = at<const ListedImage>(listed)[number];
         image = one.image, height = one.height, width = one.width;
         plane = one.plane, line = one.line, pixel = one.pixel;

@@ -96,12 +96,14 @@ void Tile<R, DOWN>::copy(const WarpCall &p, int64_t source, int64_t channel, int
     bool folds = !misses(p.border_x) && (first > 0 || last < columns);
     const int64_t count_x = columns, x_left = left;
     const bool listed = rows <= ROWS;
+    // of a view that skips rows or pixels, no memory behind its last number is known to exist
+    const S *end = from + (p.height - 1) * p.line + (p.width - 1) * pixel + p.channels - channel;
     for (int64_t r = 0; r < rows; r++) {
         int64_t y = resolve(top + r, p.height, p.border_y);
         if constexpr (sizeof(S) == sizeof(R))
-            if (p.channels_last && y >= 0) {
+            if (plane == 1 && pixel > 1 && y >= 0) {
                 const int64_t a = listed ? low[r] : 0, b = listed ? high[r] : count_x;
-                const S *line = from + y * p.line, *end = from + p.height * p.line;
+                const S *line = from + y * p.line;
                 copy_pixels(r * count_x, (const R *)line, (const R *)end, x_left, pixel, count,
                             first, last, a, b, fill);
                 for (int k = 0; folds && k < count; k++)

@@ -1,0 +1,97 @@
+"""Images of any strides: kernels read them in place, with the values of a dense image.
+
+The bytes that a call allocates are counted; times are in the benchmarks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor
+
+import warpkit as wk
+from tests.support.allocations import allocated
+
+HEIGHT, WIDTH = 600, 801
+SMALL = 300_000
+"""Bytes: more than a result of 3 x 32 x 32 and what a call needs beside it (50,000), and fewer than
+the smallest picture has (355,000)."""
+
+MATRIX = torch.tensor([[6.1, 0.3, 3.2], [0.1, 6.3, 4.1]])
+HOMOGRAPHY = torch.cat((MATRIX, torch.tensor([[1e-6, 2e-6, 1.0]])))
+CAMERA = torch.tensor([[500.0, 0, 16], [0, 500, 16], [0, 0, 1]])
+FLOW = torch.randn(32, 32, 2, generator=torch.Generator().manual_seed(4)) + 9
+POINTS = 500 * torch.rand(32, 32, 2, generator=torch.Generator().manual_seed(1)) + 20
+
+
+def rows(dtype: torch.dtype) -> Tensor:
+    """Pixels of four channels, (H, W, 4), as a decoder returns them."""
+    numbers = torch.randint(0, 256, (HEIGHT, WIDTH, 4), generator=torch.Generator().manual_seed(2))
+    return numbers.to(dtype) if dtype == torch.uint8 else numbers.to(dtype) / 255
+
+
+VIEWS: dict[str, Callable[[Tensor], Tensor]] = {
+    "planes": lambda a: a.permute(2, 0, 1)[:3].contiguous(),
+    "rows of pixels": lambda a: a[..., :3].contiguous().permute(2, 0, 1),
+    "a batch of rows of pixels": lambda a: a[..., :3].contiguous().permute(2, 0, 1)[None],
+    "a video of rows of pixels": lambda a: a[None, None, ..., :3].contiguous().movedim(-1, 2),
+    "three channels of four": lambda a: a.permute(2, 0, 1)[:3],
+    "columns of planes": lambda a: a.permute(2, 0, 1).contiguous()[:3, 7:, 5:-60],
+    "every second row and column": lambda a: a.permute(2, 0, 1)[:3, ::2, 1::2],
+    "transposed planes": lambda a: a.permute(2, 0, 1)[:3].contiguous().mT,
+    "one channel for three": lambda a: a.permute(2, 0, 1)[1:2].expand(3, -1, -1),
+    "one image for two": lambda a: a.permute(2, 0, 1)[None, :3].expand(2, -1, -1, -1),
+}  # fmt: skip
+
+WARPS: dict[str, Callable[[Tensor], Tensor]] = {
+    "affine": lambda x: wk.warp_affine(x, MATRIX, size=(32, 32)),
+    "affine, nearest": lambda x: wk.warp_affine(x, MATRIX, size=(32, 32), interpolation="nearest"),
+    "affine, bicubic": lambda x: wk.warp_affine(x, MATRIX, size=(32, 32), interpolation="bicubic"),
+    "affine, enlarged": lambda x: wk.warp_affine(x, MATRIX / 8, size=(32, 32), border="reflect"),
+    "affine, antialias": lambda x: wk.warp_affine(x, MATRIX, size=(32, 32), antialias=True),
+    "affine, opencv5": lambda x: wk.warp_affine(x, MATRIX, size=(32, 32), arithmetic="opencv5"),
+    "perspective": lambda x: wk.warp_perspective(x, HOMOGRAPHY, size=(32, 32)),
+    "remap": lambda x: wk.remap(x, POINTS),
+    "warp_flow": lambda x: wk.warp_flow(x, FLOW),
+    "camera.undistort": lambda x: wk.camera.undistort(x, CAMERA, (-0.2, 0.05, 0, 0), size=(32, 32)),
+    "sample_pixels": lambda x: wk.sample_pixels(x, POINTS[0]),
+    "warp_perspective, opencv4": lambda x: wk.warp_perspective(
+        x, HOMOGRAPHY, size=(32, 32), arithmetic="opencv4"
+    ),
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.float32], ids=str)
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("name", WARPS)
+def test_a_view_is_read_in_place(name, view, dtype):
+    call, image = WARPS[name], VIEWS[view](rows(dtype))
+    first = call(image)
+    assert torch.equal(call(image), first)
+    assert torch.equal(first, call(image.contiguous()))
+    assert allocated(lambda: call(image)) < SMALL
+
+
+def test_a_copy_would_be_counted():
+    image = VIEWS["transposed planes"](rows(torch.uint8))
+    assert allocated(lambda: image.contiguous()) >= image.numel() > 4 * SMALL
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_gradients_of_a_view_are_those_of_a_dense_image(view):
+    """The gradient to the matrix reads the image in place; only the image's own is as large."""
+    image = VIEWS[view](rows(torch.float32))
+    weight = torch.randn((*image.shape[:-2], 32, 32), generator=torch.Generator().manual_seed(3))
+
+    def gradients(image: Tensor, to_image: bool) -> tuple[Tensor, ...]:
+        image, matrix = image.detach().requires_grad_(to_image), MATRIX.clone().requires_grad_()
+        made = wk.warp_affine(image, matrix, size=(32, 32))
+        return torch.autograd.grad((made * weight).sum(), [matrix, image][: 1 + to_image])
+
+    for one, other in zip(gradients(image, True), gradients(image.contiguous(), True), strict=True):
+        assert torch.equal(one, other)
+    assert allocated(lambda: gradients(image, False)) < 2 * SMALL
+    both = allocated(lambda: gradients(image, True))
+    assert both < 1.1 * image.numel() * image.element_size() + 2 * SMALL
