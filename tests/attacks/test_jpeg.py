@@ -209,6 +209,23 @@ def test_a_flat_image_has_a_gradient_at_both_ends_too(level: float):
     assert bool(found.any())
 
 
+def test_the_kernels_gradient_is_the_definitions():
+    random = np.random.default_rng(7)
+    for n in range(200):
+        levels, subsampling = drawn(random)[None], SUBSAMPLINGS[n % 3]
+        quality = torch.tensor([int(random.integers(1, 101))], dtype=torch.int32)
+        images = (levels.float() / 255).requires_grad_()
+        push = torch.from_numpy(random.normal(size=levels.shape).astype(np.float32))
+        by_kernel = jpeg(quality, subsampling=subsampling).function(images)
+        (found,) = torch.autograd.grad(by_kernel, images, push, retain_graph=True)
+        (again,) = torch.autograd.grad(by_kernel, images, push)
+        assert torch.equal(found, again)
+        by_definition = definition.through_file(images, quality, subsampling)
+        (expected,) = torch.autograd.grad(by_definition, images, push)
+        limit = TOLERANCE["jpeg kernels"] * max(1.0, float(expected.abs().max()))
+        torch.testing.assert_close(found, expected, rtol=0, atol=limit)
+
+
 @pytest.mark.parametrize("threads", [1, 3])
 def test_bands_threads_and_strides_change_no_byte(threads: int):
     images = noise(2, 3, 541, 77, dtype=torch.uint8, seed=2)

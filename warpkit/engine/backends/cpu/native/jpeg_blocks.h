@@ -27,6 +27,7 @@ constexpr uint8_t STEPS[2][BLOCK * BLOCK] = {
      99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99}};
 
 using Row = Vec<int32_t, BLOCK>;  // a row of a block
+using Lanes = Vec<float, BLOCK>;
 
 // The steps of a table at a quality.
 struct Table {
@@ -50,14 +51,16 @@ template <int D> struct SwapHigh {
     static constexpr int at(int k) { return k & D ? BLOCK + k : k + D; }
 };
 
-template <int D> INLINE void turn_squares(Row *v) {  // exchanges squares of D x D
+template <int D, class V> INLINE void turn_squares(V *v) {  // exchanges squares of D x D
     for (int i = 0; i < BLOCK; i++)
         if (!(i & D)) {
-            Row a = v[i], b = v[i + D];
+            V a = v[i], b = v[i + D];
             v[i] = pick<BLOCK, SwapLow<D>>(a, b), v[i + D] = pick<BLOCK, SwapHigh<D>>(a, b);
         }
 }
-INLINE void turn(Row *v) { turn_squares<1>(v), turn_squares<2>(v), turn_squares<4>(v); }
+template <class V> INLINE void turn(V *v) {
+    turn_squares<1>(v), turn_squares<2>(v), turn_squares<4>(v);
+}
 
 // Two numbers of 16 bits in each lane: |X| < 2^14, and all numbers between passes are smaller.
 INLINE Row paired(Row a, Row b) { return (a & 0xffff) | (b << 16); }
@@ -95,21 +98,27 @@ template <int BITS> INLINE void from_waves(Row *v) {
 // Multiples of the steps, halves away from 0. The product with a share, cut, is the quotient for
 // all |X| < 2^14 and all steps: a half of 1 / (8 step) is added, more than all rounding.
 INLINE Row rounded(Row x, const int32_t *steps, const float *shares) {
-    using Floats = Vec<float, BLOCK>;
     const Row step = load<Row>(steps), negative = x < 0;
     const Row size = (x ^ negative) - negative;
-    const Floats sum = convert<Floats>(size + 4 * step) + 0.5f;
-    const Row kept = convert<Row>(sum * load<Floats>(shares)) * step;
+    const Lanes sum = convert<Lanes>(size + 4 * step) + 0.5f;
+    const Row kept = convert<Row>(sum * load<Lanes>(shares)) * step;
     return (kept ^ negative) - negative;
 }
 
-// A block of bytes in rows of `stride`, as the file shows it.
-INLINE void through_block(uint8_t *p, int64_t stride, const Table &table) {
+// A block of bytes in rows of `stride`, as the file shows it. KEPT: with the slopes of the rounded
+// coefficients, and 255 where a value stays within a byte, otherwise 0, in rows of `stride`, too.
+template <bool KEPT> INLINE void through_block(uint8_t *p, int64_t stride, const Table &table,
+                                               float *slopes = nullptr, uint8_t *inside = nullptr) {
     using Bytes = Vec<uint8_t, BLOCK>;
     Row v[BLOCK];
     for (int y = 0; y < BLOCK; y++) v[y] = convert<Row>(load<Bytes>(p + y * stride)) - 128;
     turn(v), to_waves<11>(v);
     turn(v), to_waves<15>(v);
+    if (KEPT)
+        for (int u = 0; u < BLOCK; u++) {
+            const Lanes size = magnitude(convert<Lanes>(v[u])) * load<Lanes>(table.shares + 8 * u);
+            store(slopes + BLOCK * u, smaller(0.1f + 1.8f * size, splat<Lanes>(1)));
+        }
     for (int u = 0; u < BLOCK; u++)
         v[u] = rounded(v[u], table.steps + BLOCK * u, table.shares + BLOCK * u);
     from_waves<11>(v), turn(v);
@@ -117,6 +126,7 @@ INLINE void through_block(uint8_t *p, int64_t stride, const Table &table) {
     for (int y = 0; y < BLOCK; y++) {
         const Row levels = smaller(larger(v[y] + 128, Row{}), splat<Row>(255));
         store(p + y * stride, convert<Bytes>(levels));
+        if (KEPT) store(inside + y * stride, convert<Bytes>((levels == v[y] + 128) & 255));
     }
 }
 

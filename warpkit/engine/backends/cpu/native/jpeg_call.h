@@ -6,6 +6,8 @@
 #define WARPKIT_JPEG_FIELDS(FIELD)                                                                 \
     /* arrays: images and result, (N, channels, height, width); a quality for each image, int32 */ \
     FIELD(images) FIELD(out) FIELD(qualities)                                                      \
+    /* for a gradient: that of the result, and of the images, float32 */                           \
+    FIELD(grad) FIELD(grad_images)                                                                 \
     FIELD(channels) FIELD(height) FIELD(width)                                                     \
     /* rows and columns of brightness per row and column of colour */                              \
     FIELD(rows) FIELD(columns)                                                                     \
