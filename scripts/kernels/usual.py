@@ -15,7 +15,7 @@ import warpkit.opencv as wcv
 from warpkit.engine.arithmetic.opencv_lenses import Criteria
 from warpkit.engine.backends.cpu import fits, inverse, maps, moments, pictures
 from warpkit.engine.sampling.rules import BORDERS, INTERPOLATIONS
-from warpkit.types import Filter, Interpolation, LensModel
+from warpkit.types import DepthKind, Filter, Interpolation, LensModel
 
 
 def noise(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
@@ -38,6 +38,19 @@ def lenses_of(model: LensModel, count: int) -> None:
     pushed(
         lambda p, k: wk.camera.undistort_points(p, camera.double(), k, model=model)[0],
         noise(2100, 2).double() * 50, k.detach(),
+    )  # fmt: skip
+
+
+def depths_of(model: LensModel, kind: DepthKind) -> None:
+    """The points of depths in another camera, and their gradients."""
+    camera = torch.tensor([[50.0, 0, 31], [0, 52, 22], [0, 0, 1]]).double()
+    pose = torch.eye(4).double()
+    pose[0, 3], k = 0.2, 0.02 * noise(4).double()
+    pushed(
+        lambda d, p, c, k: wk.camera.depth_points(
+            d, c, p, other_matrix=c, distortion=k, other_distortion=k, model=model, kind=kind
+        ).points.nan_to_num(),
+        noise(2, 1, 45, 53).double() + 0.5, pose, camera, k,
     )  # fmt: skip
 
 
@@ -246,4 +259,13 @@ def usual_calls() -> dict[str, Callable[[], Any]]:
             )  # fmt: skip
     for way in INTERPOLATIONS:
         made[f"sphere {way}"] = lambda w=way: spheres_of(w)
+    for subsampling, channels in product(("4:2:0", "4:2:2", "4:4:4"), (1, 3)):
+        made[f"file {subsampling} {channels}"] = lambda s=subsampling, c=channels: pushed(
+            wk.attacks.jpeg(60, subsampling=s), noise(2, c, 45, 53)
+        )
+    for model, kind in product(("brown", "fisheye"), ("z", "ray", "inverse")):
+        made[f"depth {model} {kind}"] = lambda m=model, k=kind: depths_of(m, k)
+    made["front"] = lambda: wk.flow.splat(
+        noise(2, 3, 45, 53), 9 * noise(2, 45, 53, 2), mode="front", depth=noise(2, 1, 45, 53)
+    )
     return made
