@@ -21,12 +21,8 @@ from warpkit.engine.sampling.maps import inverse_of_theta, map_points, output_po
 from warpkit.engine.sampling.named import named_rule
 from warpkit.flow.splines import thin_plate_spline
 from warpkit.types import BackendName, Border, Interpolation, Transformer, WarpKeywords
-from warpkit.warp import (
-    check_options,
-    remap,
-    warp_affine,
-    warp_perspective,
-)
+from warpkit.warp import remap, warp_affine, warp_perspective
+from warpkit.warp_options import check_options
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

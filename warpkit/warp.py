@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -16,23 +16,16 @@ from torch import Tensor
 from warpkit.core import checks
 from warpkit.core.caller_warnings import warn_of_lost_gradients
 from warpkit.core.sharding import batched
-from warpkit.core.slips import (
-    look_at_numbers,
-    look_at_points,
-    look_at_type,
-    looks_channels_last,
-)
-from warpkit.engine.backends import Backend, named_backend, select_backend
+from warpkit.core.slips import look_at_numbers, look_at_points, look_at_type
 from warpkit.engine.binding import plan
 from warpkit.engine.binding.plan import Once, Plan
 from warpkit.engine.sampling import antialias_points
-from warpkit.engine.sampling.antialias import check_antialias
 from warpkit.engine.sampling.antialias import warp as antialiased_warp
 from warpkit.engine.sampling.fill import checked_fill, opencv_sum_start
 from warpkit.engine.sampling.labels import as_bits, as_labels
-from warpkit.engine.sampling.layout import layout_of, restore_memory_format
+from warpkit.engine.sampling.layout import restore_memory_format
 from warpkit.engine.sampling.maps import added_to_pixels, inverse_map, output_points
-from warpkit.engine.sampling.named import check_nearest, named_rule
+from warpkit.engine.sampling.named import named_rule
 from warpkit.engine.sampling.reference import sum_of_taps, with_gradient_of
 from warpkit.engine.sampling.rules import SamplingRule
 from warpkit.types import (
@@ -45,21 +38,13 @@ from warpkit.types import (
     NumbersLike,
     PointsLike,
 )
-
-IMAGE_GRADIENTS = ("exact", "straight_through")
-
-
-class WarpOptions(NamedTuple):
-    """The arguments of a warp that are not tensors, validated once."""
-
-    function: str
-    """The public one, for errors."""
-    rule: SamplingRule
-    size: tuple[int, int]
-    inverse: bool
-    antialias: bool | int
-    image_gradient: str
-    backend: Backend
+from warpkit.warp_options import (
+    WarpOptions,
+    backend_for,
+    check_options,
+    kept_plan,
+    validated_options,
+)
 
 
 @batched(image=3, matrix=2, border_value=1, background=3)
@@ -164,27 +149,6 @@ def warp_perspective(
     return plan.call(_plan_warp, (image, matrix), given)
 
 
-def _options(
-    name: str,
-    image: Tensor,
-    rule: SamplingRule,
-    size: Sequence[int] | None,
-    inverse: bool,
-    antialias: bool | int,
-    image_gradient: str,
-    backend: str,
-) -> WarpOptions:
-    """The validated options of a warp of `image` (..., C, H, W), and its backend."""
-    chosen = _backend(name, backend, image, rule)
-    check_options(name, rule, inverse, antialias, image_gradient)
-    checks.check_labels(name, "antialias", antialias, image.dtype, "False", antialias is False)
-    if image_gradient != "exact" and not image.is_floating_point():
-        wanted = f"'exact' for an image of {image.dtype}, which carries no gradient"
-        checks.fail(name, "image_gradient", wanted, repr(image_gradient))
-    height, width = image.shape[-2:] if size is None else checks.check_size(name, "size", size)
-    return WarpOptions(name, rule, (height, width), inverse, antialias, image_gradient, chosen)
-
-
 def _plan_warp(
     keeps: bool, image: Tensor, matrix: Any, name: str, rows: tuple[int, ...], *keywords: Any
 ) -> Plan | Once:
@@ -196,7 +160,8 @@ def _plan_warp(
     image_gradient, arithmetic, backend_name = names
     image = checks.check_image(name, "image", image, labels=True)
     rule = named_rule(name, interpolation, border, arithmetic)
-    options = _options(name, image, rule, size, inverse, antialias, image_gradient, backend_name)
+    named = (size, inverse, antialias, image_gradient, backend_name)
+    options = validated_options(name, image, rule, *named)
     size, backend = options.size, options.backend
     given, matrix = matrix, checks.as_float(name, "matrix", matrix, image.device, torch.float64)
     checks.check_matrix_shape(name, "matrix", matrix, rows)
@@ -215,7 +180,7 @@ def _plan_warp(
     more = opencv_sum_start(name, image, shape, rule, border_value)
     bits, direct = as_bits(image), antialias is False and image_gradient == "exact"
     if keeps and direct:
-        made = _kept(backend, image, given, size, fill, rule, forward=not inverse)
+        made = kept_plan(backend, image, given, size, fill, rule, forward=not inverse)
         if made is not None:
             return made
     if direct and not inverse:
@@ -231,47 +196,6 @@ def _plan_warp(
             inputs = (bits, to_source, size, fill, rule, antialias)
             result = antialiased_warp(name, plain_warp, *inputs)
     return Once(as_labels(restore_memory_format(result, bits), image.dtype))
-
-
-def _kept(
-    backend: Backend,
-    image: Tensor,
-    mapping: Any,
-    size: Sequence[int],
-    fill: Tensor,
-    rule: SamplingRule,
-    **options: bool,
-) -> Plan | None:
-    """The backend's function for calls like this one, if they need no other warnings.
-
-    Only for a mapping that reaches the kernel as the caller passed it: of anything else, such as
-    lists, arrays and integers, a plan would get the original and not what was made of it.
-
-    image (..., C, H, W); mapping (..., 2 or 3, 3) or (..., h, w, 2); fill broadcasts to the result.
-    """
-    if not hasattr(backend, "prepare") or looks_channels_last(image.shape):
-        return None
-    if not isinstance(mapping, Tensor) or not mapping.is_floating_point():
-        return None
-    if image.dtype in checks.LABELS or layout_of(image) is not torch.contiguous_format:
-        return None
-    labels = not image.is_floating_point() and rule.interpolation == "nearest"
-    slopes = image.is_floating_point() and rule.interpolation != "nearest"
-    if mapping.requires_grad and not (slopes or labels):
-        return None
-    return backend.prepare(image, mapping, size, fill, rule, **options)  # pyright: ignore
-
-
-def check_options(
-    name: str, rule: SamplingRule, inverse: object, antialias: object, image_gradient: object
-) -> None:
-    """Check options that do not depend on the image; layers do so when they are made."""
-    checks.check_bool(name, "inverse", inverse)
-    check_antialias(name, antialias)
-    if antialias is not False and rule.arithmetic != "exact":
-        wanted = f"False with arithmetic={rule.arithmetic!r}"
-        checks.fail(name, "antialias", wanted, repr(antialias))
-    checks.check_name(name, "image_gradient", image_gradient, IMAGE_GRADIENTS)
 
 
 def _plain_warp(
@@ -366,7 +290,7 @@ def _plan_sampling(
     argument = ", ".join(made_of or ("points",))
     image = checks.check_image(name, "image", image, labels=True, look=False)
     check_options(name, rule, False, antialias, "exact")
-    module = _backend(name, backend, image, rule)
+    module = backend_for(name, backend, image, rule)
     given, points = points, checks.as_float(name, argument, points, image.device, torch.float64)
     checks.check_device(name, argument, points, image.device)
     if points.ndim < 3 or points.shape[-1] != 2 or 0 in points.shape[-3:]:
@@ -383,7 +307,7 @@ def _plan_sampling(
     sum_start = opencv_sum_start(name, image, shape, rule, border_value)
     sides, look = image.shape[-2:], not relative and made_of is None
     if keeps and antialias is False and not (sum_start or options):
-        made = _kept(module, image, given, shape[-2:], fill, rule, relative=relative)
+        made = kept_plan(module, image, given, shape[-2:], fill, rule, relative=relative)
         if made is not None:
             return partial(_look_and_run, name, sides, made) if look else made
     if look:
@@ -425,7 +349,7 @@ def sample_pixels(
     name = "sample_pixels"
     image = checks.check_image(name, "image", image, labels=True)
     rule = named_rule(name, interpolation, border, "exact")
-    module = _backend(name, "auto", image, rule)
+    module = backend_for(name, "auto", image, rule)
     points = checks.as_float(name, "points", points, image.device, torch.float64)
     if points.ndim < 2 or points.shape[-1] != 2:
         checks.fail(name, "points", "of shape (..., N, 2)", checks.shape_of(points))
@@ -442,8 +366,3 @@ def sample_pixels(
         return image.new_zeros((*batch, image.shape[-3], 0))
     found = module.sample(as_bits(image), points[..., None, :, :], fill, rule)
     return as_labels(found, image.dtype)[..., 0, :]
-
-
-def _backend(name: str, backend: object, image: Tensor, rule: SamplingRule) -> Backend:
-    check_nearest(name, rule, image)
-    return select_backend(name, named_backend(name, backend), image, rule)

@@ -28,7 +28,7 @@ from warpkit.flow.splatting import MODES
 from warpkit.letterboxing import PLACES, ROUNDINGS
 from warpkit.nn import NUMBERS
 from warpkit.validation.programs.asking import TAKES
-from warpkit.warp import IMAGE_GRADIENTS
+from warpkit.warp_options import IMAGE_GRADIENTS
 
 NAMES = {
     "Interpolation": rules.TAPS,

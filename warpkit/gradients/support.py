@@ -13,7 +13,7 @@ from warpkit.engine.sampling.named import named_rule
 from warpkit.gradients.reasons import ReadPixels, fixed_weights
 from warpkit.gradients.surrogates import check_floating
 from warpkit.types import Border, ImageGradient, Interpolation, MatrixLike, PointsLike
-from warpkit.warp import IMAGE_GRADIENTS
+from warpkit.warp_options import IMAGE_GRADIENTS
 
 
 @dataclass(frozen=True)

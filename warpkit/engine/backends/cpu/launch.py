@@ -77,7 +77,10 @@ def _call_of(
     relative: bool,
     channels_last: bool,
 ) -> WarpCall:
-    """The same; channels_last: whether the result is, and the image's gradient."""
+    """As `prepared`, with tensors as there.
+
+    channels_last: whether the result is, and the image's gradient.
+    """
     return warp_call(
         WarpKey(
             image=image.shape,
