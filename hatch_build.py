@@ -261,9 +261,10 @@ def compile_commands(
 def precompile_commands(compiler: Compiler, target: Target, to: Path) -> dict[str, list[str]]:
     """The command that precompiles vec.h for each set, the file last; none for gcc.
 
-    Intrinsics take most of the compile time of small files. The file's name depends on tree,
-    contents and flags: several trees may share a cache, whose objects refer to the header by its
-    name. The header is named with its folder, or zig would take another tree's from the cache.
+    Intrinsics take most of the compile time of small files. The file's name depends on compiler,
+    tree, contents and flags: several trees may share a cache, whose objects refer to the header by
+    its name, and the header refers to the compiler's own by theirs: those of an isolated build are
+    gone after it. The header is named with its folder, or zig would take another tree's.
     """
     if compiler.family == "gcc":
         return {}
@@ -271,7 +272,7 @@ def precompile_commands(compiler: Compiler, target: Target, to: Path) -> dict[st
     for isa in LEVELS[target.processor]:
         words = words_for(compiler, target, isa)
         what = [f"-DWARPKIT_ISA={isa}", *UNDATED, "-x", "c++-header", str(header), "-o"]
-        told = [str(header), header.read_text(), *words[len(compiler.words) :]]
+        told = [str(header), header.read_text(), *words]
         name = f"vec-{isa}-{hashlib.sha256(repr(told).encode()).hexdigest()[:16]}.pch"
         commands[isa] = [*words, *what, str(to / name)]
     return commands

@@ -64,6 +64,10 @@ def test_the_header_of_vectors_is_precompiled_for_each_instruction_set(hook, tre
     assert made.keys() == {"sse4", "avx2", "avx512"}
     assert hook.precompile_commands(gcc, target, Path("/cache")) == {}
     assert made == hook.precompile_commands(zig, target, Path("/cache"))
+    other = hook.precompile_commands(zig._replace(words=["/tmp/zig"]), target, Path("/cache"))
+    assert {command[-1] for command in other.values()}.isdisjoint(
+        command[-1] for command in made.values()
+    )  # one compiler's header names files of its own, which an isolated build removes
     (tree / "native" / "vec.h").write_text("another")
     changed = hook.precompile_commands(zig, target, Path("/cache"))
     for isa in made:  # cached objects refer to it by name
