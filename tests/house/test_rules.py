@@ -115,8 +115,8 @@ ROOMS = """
     engine.compositing engine.operators engine.backends.operators
     engine.backends.cpu engine.backends.cpu.opencv
     engine.backends.cuda engine.backends
-    geometry warp_options warp resizing letterboxing flow gradients indexing patches camera alignment
-    __init__ opencv nn transforms attacks validation distributed cli __main__
+    geometry warp_options warp resizing letterboxing flow gradients indexing patches camera
+    alignment __init__ opencv nn transforms attacks validation distributed cli __main__
 """
 """A module imports only from its room and those before it; its room is the longest that fits."""
 

@@ -8,7 +8,6 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
-from warpkit import warp
 from warpkit.camera.spheres import rendered
 from warpkit.camera.views import as_view
 from warpkit.core import checks
@@ -18,6 +17,7 @@ from warpkit.core.sharding import batched
 from warpkit.core.slips import look_at_sphere
 from warpkit.engine.backends import select_backend
 from warpkit.engine.sampling import sphere as definition
+from warpkit.engine.sampling.antialias import check_antialias
 from warpkit.engine.sampling.labels import as_bits, as_labels
 from warpkit.engine.sampling.named import check_nearest, named_rule
 from warpkit.engine.sampling.reference import compute_dtype, convert
@@ -62,7 +62,7 @@ def to_cube(
     height = width = check_count(name, "side", side)
     rule = named_rule(name, interpolation, "wrap", "exact")
     check_nearest(name, rule, sphere)
-    antialias = warp.check_antialias(name, antialias)
+    antialias = check_antialias(name, antialias)
     checks.check_labels(name, "antialias", antialias, sphere.dtype, "False", antialias is False)
     turns = torch.tensor(FACES, dtype=torch.float64, device=sphere.device)
     view = as_view(name, (height, width), sphere.device, 90.0, None, turns, None, "brown")
