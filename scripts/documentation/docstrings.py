@@ -12,7 +12,7 @@ from typing import Any
 import griffe
 
 PACKAGE = Path(__file__).parents[2] / "warpkit"
-IMPORTED = re.compile(r"^ *from (\S+) import (\w+) as", re.M)
+IMPORTED = re.compile(r"^ *from (warpkit\.\S+) import (\w+) as", re.M)
 PUBLIC = {
     name: f"warpkit.{name}" for _, name in IMPORTED.findall((PACKAGE / "__init__.py").read_text())
 }
