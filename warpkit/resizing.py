@@ -139,7 +139,7 @@ def _edges(name: str, box: Any, image: Tensor, rule: ResizeRule) -> tuple[Edges,
     good = (x1 >= 0) & (y1 >= 0) & (x1 < x2) & (y1 < y2) & (x2 <= width) & (y2 <= height)
     checks.check_values(name, "box", ~good, wanted, box.detach())
     look_at_boxes(name, box, (height, width), "box")
-    look_at_numbers(name, "box", box, (height, width))
+    look_at_numbers(name, "box", box, ((height, width),))
     known = peel(box)
     if known is None or known.is_meta:
         if rule.arithmetic == "pillow":

@@ -171,7 +171,7 @@ def _plan_warp(
         checks.check_values(name, "matrix", projective, wanted, matrix.detach()[..., 2, :])
         keeps, matrix = False, matrix[..., :2, :]
     checks.check_device(name, "matrix", matrix, image.device)
-    if look_at_numbers(name, "matrix", matrix, max(image.shape[-2:], size, key=max)):
+    if look_at_numbers(name, "matrix", matrix, (image.shape[-2:], size)):
         keeps = False  # the next call warns, too
     warn_of_lost_gradients(name, image, rule.interpolation, matrix=matrix)
     batch = checks.broadcast_batch(name, image=image.shape[:-3], matrix=matrix.shape[:-2])

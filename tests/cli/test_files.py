@@ -30,7 +30,7 @@ from warpkit.validation import report
 
 resource = pytest.importorskip("resource")
 
-PIXELS = np.random.default_rng(0).integers(0, 256, (90, 130, 3), dtype=np.uint8)
+PIXELS = np.random.default_rng(0).integers(0, 256, (65, 130, 3), dtype=np.uint8)
 COMMANDS = {
     "warp in.png out.png --angle 0": "out.png",
     "resize in.png out.png --size 90 130": "out.png",

@@ -21,7 +21,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def pictures(count: int) -> list[Image.Image]:
-    values = np.random.default_rng(0).integers(0, 256, (count, 20, 24), dtype=np.uint8)
+    values = np.random.default_rng(0).integers(0, 256, (count, 20, 40), dtype=np.uint8)
     return [Image.fromarray(each) for each in values]
 
 

@@ -105,14 +105,20 @@ def look_at_type(function: str, argument: str, values: Tensor, size: Sequence[in
     warn(text + f"image is of {tuple(size)}: positions are rounded. float32 holds them")
 
 
-def look_at_numbers(function: str, argument: str, values: object, size: Sequence[int]) -> bool:
+def look_at_numbers(
+    function: str, argument: str, values: object, sizes: Sequence[Sequence[int]]
+) -> bool:
     """The same for a matrix or boxes, unless all numbers are whole ones that the type holds.
 
-    Returns whether it has looked further than at the type.
+    sizes: of several images, of which the largest counts. Returns whether it has looked further
+    than at the type.
     """
     if not isinstance(values, Tensor) or values.dtype not in WHOLE:
         return False
-    if torch.compiler.is_compiling() or max(size) <= WHOLE[values.dtype] + 1:
+    if torch.compiler.is_compiling():  # a comparison would bind a dynamic size
+        return False
+    size = max(sizes, key=max)
+    if max(size) <= WHOLE[values.dtype] + 1:
         return False
     if _is_readable(values):
         numbers = values.detach().float()

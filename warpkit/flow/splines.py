@@ -100,7 +100,7 @@ def thin_plate_spline(
     size = checks.check_size(name, "size", size)
     look_at_pairs(name, *pairs[:2], size)
     for argument, points in (("source", source), ("target", target)):
-        look_at_numbers(name, argument, points, size)
+        look_at_numbers(name, argument, points, (size,))
     looks_at = _fit(name, *pairs, at="target")
     pixels = pixel_points(size, torch.float64, pairs[0].device).flatten(0, 1)
     return _evaluate(looks_at, pixels).unflatten(-2, size).to(dtype)

@@ -190,7 +190,7 @@ def boxes(
     checks.check_device(function, "boxes", value, data.given.device)
     bad = check_boxes(function, value)
     look_at_boxes(function, value[:, :4].flatten(1), min(data.sizes, key=min))
-    look_at_numbers(function, "boxes", value, max(data.sizes, key=max))
+    look_at_numbers(function, "boxes", value, data.sizes)
     index = image_index(function, index, value.shape[0], data)
     if kind == TURNED:
         look_at_rois(function, value, index)
@@ -242,7 +242,7 @@ def matrices(
     if result.ndim != 3 or result.shape[1:] not in shapes or count not in (None, len(result)):
         checks.fail(function, "matrices", f"of shape {wanted}", checks.shape_of(value))
     if not flat:  # those are in a box's own pixels
-        look_at_numbers(function, "matrices", value, max(data.sizes, key=max))
+        look_at_numbers(function, "matrices", value, data.sizes)
     return result
 
 
