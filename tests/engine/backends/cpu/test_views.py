@@ -54,6 +54,12 @@ WARPS: dict[str, Callable[[Tensor], Tensor]] = {
     "affine, opencv5": lambda x: wk.warp_affine(x, MATRIX, size=(32, 32), arithmetic="opencv5"),
     "perspective": lambda x: wk.warp_perspective(x, HOMOGRAPHY, size=(32, 32)),
     "remap": lambda x: wk.remap(x, POINTS),
+    "camera.from_sphere": lambda x: wk.camera.from_sphere(
+        x[..., :200, :400], (32, 32), field_of_view=60.0
+    ),
+    "crop_patches": lambda x: wk.crop_patches(
+        x.reshape(-1, *x.shape[-3:]), [[7.0, 9.0, 59.0, 49.0]], [0], (32, 32)
+    ),
     "warp_flow": lambda x: wk.warp_flow(x, FLOW),
     "camera.undistort": lambda x: wk.camera.undistort(x, CAMERA, (-0.2, 0.05, 0, 0), size=(32, 32)),
     "sample_pixels": lambda x: wk.sample_pixels(x, POINTS[0]),
