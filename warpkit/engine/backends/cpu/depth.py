@@ -12,8 +12,8 @@ from warpkit.core.shapes import broadcast_shapes
 from warpkit.engine.backends.cpu.calls import Family, address, launch
 from warpkit.engine.backends.cpu.lens_fields import NUMBERS, TILT, TILTED, K, through_tilt, tilt
 from warpkit.engine.backends.cpu.memory import empty
-from warpkit.engine.backends.cpu.starts import starts
 from warpkit.engine.definitions.depth import KINDS, REACH, Depths
+from warpkit.engine.sampling.layout import broadcast_index
 
 DEPTHS = Family("depth")
 
@@ -110,9 +110,11 @@ def _run(
         interpolation, codes["image_height"], codes["image_width"] = options.inside
         codes["first_tap"], codes["last_tap"] = REACH[interpolation]
         codes["nearest"] = int(interpolation == "nearest")
-    arrays = arrays | {"numbers": rows, "depth": depth, "depth_starts": starts(depth, batch, 2)}
+    arrays = arrays | {"numbers": rows, "depth": depth}
+    starts = {"depth_starts": broadcast_index(depth.shape[:-2], batch, depth.stride()[:-2])}
     if not options.pinhole:
-        arrays |= {"rays": rays, "ray_starts": starts(rays, batch, 3)}
-    codes |= {name: address(array) for name, array in arrays.items()}
+        arrays["rays"] = rays
+        starts["ray_starts"] = broadcast_index(rays.shape[:-3], batch, rays.stride()[:-3])
+    codes |= {name: address(array) for name, array in (arrays | starts).items()}
     items = prod(batch)
     launch(DEPTHS.block(task, codes), 0, items * height, 2 * items * height * width)

@@ -11,7 +11,7 @@ from torch import Tensor
 from warpkit.core.shapes import broadcast_shapes
 from warpkit.engine.backends.cpu.calls import Family, address, launch
 from warpkit.engine.backends.cpu.memory import empty
-from warpkit.engine.backends.cpu.starts import starts
+from warpkit.engine.sampling.layout import broadcast_index
 
 FRONTS = Family("front")
 
@@ -24,8 +24,8 @@ def forward(size: tuple[int, int], flow: Tensor, depth: Tensor) -> tuple[Tensor,
     arrays = {
         "flow": flow,
         "depth": depth,
-        "flow_starts": starts(flow, batch, 3),
-        "depth_starts": starts(depth, batch, 2),
+        "flow_starts": broadcast_index(flow.shape[:-3], batch, flow.stride()[:-3]),
+        "depth_starts": broadcast_index(depth.shape[:-2], batch, depth.stride()[:-2]),
         "nearest": torch.from_numpy(empty((*batch, *size), np.dtype(np.float64))),
         "out": found,
     }
