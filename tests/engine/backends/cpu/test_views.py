@@ -13,6 +13,7 @@ from torch import Tensor
 
 import warpkit as wk
 from tests.support.allocations import allocated
+from tests.support.views import TYPES, VIEWS, rows
 
 HEIGHT, WIDTH = 600, 801
 SMALL = 300_000
@@ -25,25 +26,6 @@ CAMERA = torch.tensor([[500.0, 0, 16], [0, 500, 16], [0, 0, 1]])
 FLOW = torch.randn(32, 32, 2, generator=torch.Generator().manual_seed(4)) + 9
 POINTS = 500 * torch.rand(32, 32, 2, generator=torch.Generator().manual_seed(1)) + 20
 
-
-def rows(dtype: torch.dtype) -> Tensor:
-    """Pixels of four channels, (H, W, 4), as a decoder returns them."""
-    numbers = torch.randint(0, 256, (HEIGHT, WIDTH, 4), generator=torch.Generator().manual_seed(2))
-    return numbers.to(dtype) if dtype == torch.uint8 else numbers.to(dtype) / 255
-
-
-VIEWS: dict[str, Callable[[Tensor], Tensor]] = {
-    "planes": lambda a: a.permute(2, 0, 1)[:3].contiguous(),
-    "rows of pixels": lambda a: a[..., :3].contiguous().permute(2, 0, 1),
-    "a batch of rows of pixels": lambda a: a[..., :3].contiguous().permute(2, 0, 1)[None],
-    "a video of rows of pixels": lambda a: a[None, None, ..., :3].contiguous().movedim(-1, 2),
-    "three channels of four": lambda a: a.permute(2, 0, 1)[:3],
-    "columns of planes": lambda a: a.permute(2, 0, 1).contiguous()[:3, 7:, 5:-60],
-    "every second row and column": lambda a: a.permute(2, 0, 1)[:3, ::2, 1::2],
-    "transposed planes": lambda a: a.permute(2, 0, 1)[:3].contiguous().mT,
-    "one channel for three": lambda a: a.permute(2, 0, 1)[1:2].expand(3, -1, -1),
-    "one image for two": lambda a: a.permute(2, 0, 1)[None, :3].expand(2, -1, -1, -1),
-}  # fmt: skip
 
 WARPS: dict[str, Callable[[Tensor], Tensor]] = {
     "affine": lambda x: wk.warp_affine(x, MATRIX, size=(32, 32)),
@@ -69,11 +51,11 @@ WARPS: dict[str, Callable[[Tensor], Tensor]] = {
 }
 
 
-@pytest.mark.parametrize("dtype", [torch.uint8, torch.float32], ids=str)
+@pytest.mark.parametrize("dtype", TYPES[:2], ids=str)
 @pytest.mark.parametrize("view", VIEWS)
 @pytest.mark.parametrize("name", WARPS)
 def test_a_view_is_read_in_place(name, view, dtype):
-    call, image = WARPS[name], VIEWS[view](rows(dtype))
+    call, image = WARPS[name], VIEWS[view](rows(HEIGHT, WIDTH, dtype))
     first = call(image)
     assert torch.equal(call(image), first)
     assert torch.equal(first, call(image.contiguous()))
@@ -81,14 +63,14 @@ def test_a_view_is_read_in_place(name, view, dtype):
 
 
 def test_a_copy_would_be_counted():
-    image = VIEWS["transposed planes"](rows(torch.uint8))
+    image = VIEWS["transposed planes"](rows(HEIGHT, WIDTH, torch.uint8))
     assert allocated(lambda: image.contiguous()) >= image.numel() > 4 * SMALL
 
 
 @pytest.mark.parametrize("view", VIEWS)
 def test_gradients_of_a_view_are_those_of_a_dense_image(view):
     """The gradient to the matrix reads the image in place; only the image's own is as large."""
-    image = VIEWS[view](rows(torch.float32))
+    image = VIEWS[view](rows(HEIGHT, WIDTH, torch.float32))
     weight = torch.randn((*image.shape[:-2], 32, 32), generator=torch.Generator().manual_seed(3))
 
     def gradients(image: Tensor, to_image: bool) -> tuple[Tensor, ...]:

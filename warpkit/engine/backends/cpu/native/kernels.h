@@ -48,7 +48,7 @@
     TASK(first_sums) TASK(second_sums) TASK(descent) TASK(smooth_level)           \
     TASK(four_points) TASK(four_points_backward) TASK(similarity)                 \
     TASK(homography) TASK(resize) TASK(resize_nearest) TASK(resize_cells)         \
-    TASK(resize_torch) TASK(resize_linear)                                       \
+    TASK(resize_torch) TASK(resize_linear) TASK(resize_windows)                   \
     TASK(opencv) TASK(opencv_nearest)                                             \
     TASK(paint) TASK(let_through) TASK(paint_backward)                            \
     TASK(pyramid_down) TASK(pyramid_up) TASK(rectangle) TASK(arrange) TASK(frame) \

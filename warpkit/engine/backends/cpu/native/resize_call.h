@@ -6,8 +6,9 @@
 // clang-format off
 #define WARPKIT_RESIZE_FIELDS(FIELD)                                                               \
     FIELD(image) FIELD(out)                                                                        \
-    /* of the image: the start of each plane (int64), and the distance of rows, in numbers */      \
-    FIELD(starts) FIELD(stride)                                                                    \
+    /* of the image: the start of each plane (int64), and the distances of rows, pixels and */     \
+    /* channels, in numbers; those of pixels and channels are only used by windows and nearest */  \
+    FIELD(starts) FIELD(stride) FIELD(pixel) FIELD(channel)                                        \
     FIELD(height) FIELD(width) FIELD(out_height) FIELD(out_width) FIELD(inner)                     \
     /* types (`Type`, `INT32`) of the pixels, the sums, and the first pass's output; whether */    \
     /* the first pass is along y */                                                                \
@@ -35,7 +36,14 @@
     /* the sides of cells of whole pixels */                                                       \
     FIELD(cell_width) FIELD(cell_height)                                                           \
     /* nearest: the bytes of a pixel; the source pixel of each column and row (int64) */           \
-    FIELD(pixel_bytes) FIELD(columns) FIELD(rows)
+    FIELD(pixel_bytes) FIELD(columns) FIELD(rows)                                                  \
+    /* windows (resize_windows.cpp): the kernel that reads them, 1 if the image is float16 and 2 */ \
+    /* if it is bfloat16; the image's rows in each band's window (int32), and where each band's */ \
+    /* begin; the columns that windows have (int32), if not all: `width` is their number, and */   \
+    /* other fields refer to them; what y_pixel or `read` is for the kernel; a window's numbers */ \
+    /* and those of a row */                                                                       \
+    FIELD(kernel) FIELD(halves) FIELD(window_rows) FIELD(window_starts) FIELD(window_columns)      \
+    FIELD(slots) FIELD(window) FIELD(window_line)
 // clang-format on
 
 namespace warpkit {

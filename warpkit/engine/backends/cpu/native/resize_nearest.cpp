@@ -21,22 +21,22 @@ struct Sixteen {
 template <class U>
 void move_row(const ResizeCall &p, const char *from, const char *image_end, char *to) {
     const int64_t *column = at<int64_t>(p.columns);
-    const int64_t bytes = p.pixel_bytes, wide = sizeof(U);
+    const int64_t bytes = p.pixel_bytes, wide = sizeof(U), apart = p.pixel * (bytes / p.inner);
     int64_t whole = p.out_width;
     if (bytes < wide) whole--;
     for (int64_t x = 0; x < whole; x++) {
-        const char *pixel = from + column[x] * bytes;
+        const char *pixel = from + column[x] * apart;
         if (bytes < wide && pixel + wide > image_end) memcpy(to + x * bytes, pixel, size_t(bytes));
         else memcpy(to + x * bytes, pixel, sizeof(U));
     }
     for (int64_t x = whole; x < p.out_width; x++)
-        memcpy(to + x * bytes, from + column[x] * bytes, size_t(bytes));
+        memcpy(to + x * bytes, from + column[x] * apart, size_t(bytes));
 }
 
 void move_row_bytes(const ResizeCall &p, const char *from, const char *, char *to) {
-    const size_t bytes = size_t(p.pixel_bytes);
+    const size_t bytes = size_t(p.pixel_bytes), apart = size_t(p.pixel) * (bytes / size_t(p.inner));
     for (int64_t x = 0; x < p.out_width; x++)
-        memcpy(to + x * bytes, from + at<int64_t>(p.columns)[x] * bytes, bytes);
+        memcpy(to + x * bytes, from + size_t(at<int64_t>(p.columns)[x]) * apart, bytes);
 }
 
 // Units are bands of rows of the result, numbered across all planes.
@@ -48,7 +48,8 @@ template <auto MOVE> void nearest_rows(const Call &call, int64_t begin, int64_t 
     for (int64_t unit = begin; unit < end; unit++) {
         const int64_t plane = unit / bands, y0 = unit % bands * p.band;
         const char *image = at<char>(p.image) + at<int64_t>(p.starts)[plane] * number;
-        const char *image_end = image + (p.height - 1) * line + p.width * p.pixel_bytes;
+        const char *image_end = image + (p.height - 1) * line;
+        image_end += (p.width - 1) * p.pixel * number + p.pixel_bytes;
         char *to = at<char>(p.out) + (plane * p.out_height + y0) * out_line;
         const int64_t *row = at<int64_t>(p.rows);
         for (int64_t y = y0; y < least(y0 + p.band, p.out_height); y++, to += out_line) {

@@ -73,8 +73,6 @@ def _exact(
     is_simple = is_eager(image) and not wants_gradient(image)
     if rule.interpolation == "nearest" and not is_simple:
         return reference.resize(image, size, rule, box)
-    if image.dtype in cpu.HALVES and rule.interpolation != "nearest":
-        return _exact(image.float(), size, rule, box, values).to(image.dtype)
     if is_simple:
         return _launch().exact(image, size, rule, box)
     from warpkit.engine.backends.cpu.resize import operators

@@ -42,7 +42,7 @@ class Axis(NamedTuple):
         ranges = [(p.min(), p.max() + 1) if p.size else (0, 0) for p in parts]
         return np.array(ranges, np.int32).reshape(-1, 2)
 
-    def of_rows_read(self) -> tuple[Axis, np.ndarray]:
+    def of_pixels_read(self) -> tuple[Axis, np.ndarray]:
         """The axis with pixels numbered among those that are read, and a list of the latter.
 
         Two of four pixels are read if bilinear shrinks by that factor.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -15,8 +16,11 @@ from warpkit.engine.backends.cpu import calls
 from warpkit.engine.backends.cpu.memory import empty
 from warpkit.engine.backends.cpu.resize.opencv_calls import opencv_call
 from warpkit.engine.backends.cpu.resize.prepared import (
+    CHANNEL,
+    HALVES,
     IMAGE,
     OUT,
+    PIXEL,
     STARTS,
     STRIDE,
     Given,
@@ -43,24 +47,26 @@ def exact(
 ) -> Tensor:
     """As the reference's `resize`; adjoint: its gradient, from (..., h, w) to `size` (H, W)."""
     edges = None if box is None else (box[0], box[1])
-    return _launch(image, exact_call(given(image), _plain(size), rule, edges, adjoint))
+    what = given(image, moves=rule.interpolation == "nearest")
+    return _launch(image, exact_call(what, _plain(size), rule, edges, adjoint), what)
 
 
 def pillow(
     image: Tensor, size: Sequence[int], rule: ResizeRule, box: Sequence[Edges] | None
 ) -> Tensor:
     """As `pillow.resize` for bytes and float32, and for any type with nearest."""
-    sides = pillow_arithmetic.sides(image.shape, size, box)
-    return _launch(image, pillow_call(given(image), _plain(size), rule.interpolation, *sides))
+    sides, what = pillow_arithmetic.sides(image.shape, size, box), given(image)
+    call = pillow_call(what, _plain(size), rule.interpolation, *sides)
+    return _launch(image, call, what)
 
 
 def torch_bytes(image: Tensor, size: Sequence[int], rule: ResizeRule) -> Tensor:
     """As `torch_resize.resize` for bytes, and for any integer type with nearest."""
-    size = _plain(size)
+    size, what = _plain(size), given(image)
     if not rule.interpolation.startswith("nearest"):
-        return _launch(image, torch_call(given(image), size, rule))
+        return _launch(image, torch_call(what, size, rule), what)
     kind = torch_resize.shown_kind(image, size, rule)
-    return _launch(image, torch_nearest_call(given(image), size, kind))
+    return _launch(image, torch_nearest_call(what, size, kind), what)
 
 
 def opencv(
@@ -70,15 +76,13 @@ def opencv(
     factors: tuple[float, float] | None,
 ) -> Tensor | None:
     """As `opencv_resize.resize`; None if no kernel sums like OpenCV."""
-    size = _plain(size)
-    if (call := known_opencv(given(image), size, rule, factors)) is not None:
-        return _launch(image, call)
+    size, what = _plain(size), given(image)
+    if (call := known_opencv(what, size, rule, factors)) is not None:
+        return _launch(image, call, what)
     # some sums depend on OpenCV's order of memory
-    rows = image.detach().reshape(-1, *image.shape[-3:])
-    rows = rows.contiguous(memory_format=torch.channels_last)
-    if (call := known_opencv(given(rows), size, rule, factors)) is not None:
-        return _launch(rows, call, (*image.shape[:-2], *size))
-    return None
+    what = what._replace(last=True, windows=True)
+    call = known_opencv(what, size, rule, factors)
+    return None if call is None else _launch(image, call, what)
 
 
 def known_opencv(
@@ -88,33 +92,38 @@ def known_opencv(
     return opencv_call(what, size, rule, factors, opencv_ipp_resize.AVX512)
 
 
-def given(image: Tensor) -> Given:
-    """The properties of an image (..., C, H, W) that a call depends on."""
-    return Given(tuple(image.shape), image.dtype, _has_adjacent_channels(image))
+def given(image: Tensor, *, moves: bool = False) -> Given:
+    """The properties of an image (..., C, H, W) that a call depends on.
+
+    moves: the call moves pixels of any type; others compute halves in float32.
+    """
+    last = _has_adjacent_channels(image)
+    halves = image.dtype if image.dtype in HALVES and not moves else None
+    pixel, width = image.shape[-3] if last else 1, image.shape[-1]
+    windows = halves is not None or (image.stride(-1) != pixel and width > 1)
+    dtype = torch.float32 if halves else image.dtype
+    return Given(tuple(image.shape), dtype, last, halves, windows)
 
 
 def _plain(size: Sequence[int]) -> tuple[int, int]:
     return int(size[0]), int(size[1])
 
 
-def _launch(image: Tensor, call: ResizeCall, shape: tuple[int, ...] | None = None) -> Tensor:
-    """The result (..., C, h, w), in the memory format of the image (..., C, H, W).
-
-    shape: makes it dense.
-    """
-    last = _has_adjacent_channels(image)
-    stored = _in_rows(image.detach(), last)
-    starts = None
-    if not (is_channels_last(stored) or stored.is_contiguous()):
-        starts = _starts(tuple(stored.shape), stored.stride(), last)
-    kind = FLOATS.get(image.dtype, np.dtype(f"i{image.dtype.itemsize}"))
-    memory = result(call, calls.address(stored), kind, starts, stored.stride(-2))
+def _launch(image: Tensor, call: ResizeCall, what: Given) -> Tensor:
+    """The result (..., C, h, w), in the memory format of the image (..., C, H, W)."""
+    image, last = image.detach(), what.last
+    kind = FLOATS.get(what.dtype, np.dtype(f"i{what.dtype.itemsize}"))
+    strides = None
+    if not (is_channels_last(image) if last else image.is_contiguous()):
+        strides = image.stride()
+    memory = result(call, calls.address(image), kind, _view(tuple(image.shape), strides, last))
     # rearranged by numpy: autograd forbids to write to a tensor's view
     memory = np.moveaxis(memory, -1, -3) if last else memory
-    if shape is not None or not is_channels_last(image):
-        memory = np.ascontiguousarray(memory).reshape(shape or memory.shape)
+    if not is_channels_last(image):
+        memory = np.ascontiguousarray(memory)
     out = torch.from_numpy(memory)
-    return out if image.dtype in FLOATS else out.view(image.dtype)
+    out = out if what.dtype in FLOATS else out.view(what.dtype)
+    return out if what.halves is None else out.to(image.dtype)
 
 
 def _has_adjacent_channels(image: Tensor) -> bool:
@@ -129,36 +138,35 @@ def _has_adjacent_channels(image: Tensor) -> bool:
     return channels > 1 and width > 1 and image.stride(-3) == 1 and image.stride(-1) >= channels
 
 
-def _in_rows(image: Tensor, last: bool) -> Tensor:
-    """The image, or a copy if the numbers of a row are not adjacent.
+class View(NamedTuple):
+    """Where the numbers of an image are that is not dense; all distances in numbers."""
 
-    Rows and planes may begin anywhere.
-    """
-    pixel = image.shape[-3] if last else 1
-    if image.stride(-1) == pixel or image.shape[-1] == 1:
-        return image
-    return image.movedim(-3, -1).contiguous().movedim(-1, -3) if last else image.contiguous()
+    starts: np.ndarray
+    """The start of each plane."""
+    stride: int
+    pixel: int
+    channel: int
 
 
 @lru_cache(maxsize=KEPT_TABLES)
-def _starts(shape: tuple[int, ...], strides: tuple[int, ...], last: bool) -> np.ndarray:
-    """The start of each plane of an image (..., C, H, W), in numbers."""
+def _view(shape: tuple[int, ...], strides: tuple[int, ...] | None, last: bool) -> View | None:
+    """Of an image (..., C, H, W); None if it is dense."""
+    if strides is None:
+        return None
     planes = len(shape) - (3 if last else 2)
-    return broadcast_index(shape[:planes], shape[:planes], strides[:planes])
+    starts = broadcast_index(shape[:planes], shape[:planes], strides[:planes])
+    channel, row, pixel = strides[-3:]
+    return View(starts, row, pixel, channel)
 
 
-def result(
-    call: ResizeCall, image: int, dtype: np.dtype, starts: np.ndarray | None = None, stride: int = 0
-) -> np.ndarray:
-    """The result in the order of its memory; image: the address of its numbers.
-
-    starts, stride: of planes and rows, in numbers; None if the image is dense.
-    """
+def result(call: ResizeCall, image: int, dtype: np.dtype, view: View | None = None) -> np.ndarray:
+    """The result in the order of its memory; image: the address of its numbers."""
     memory = empty(call.memory, dtype)
     if call.units:
         numbers = call.numbers.copy()
         numbers[IMAGE], numbers[OUT] = image, memory.ctypes.data
-        if starts is not None:
-            numbers[STARTS], numbers[STRIDE] = starts.ctypes.data, stride
+        if view is not None:
+            numbers[STARTS], numbers[STRIDE] = view.starts.ctypes.data, view.stride
+            numbers[PIXEL], numbers[CHANNEL] = view.pixel, view.channel
         calls.launch(numbers, 0, call.units, call.values)
     return memory

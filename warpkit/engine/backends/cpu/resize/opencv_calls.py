@@ -32,11 +32,13 @@ from warpkit.engine.backends.cpu.resize.prepared import (
     Given,
     ResizeCall,
     call_of,
+    columns_of,
     moves,
     odd_lines,
     sums,
     table_pixels,
 )
+from warpkit.engine.backends.cpu.resize.windows import windows_of_cells, windows_of_taps
 from warpkit.engine.backends.cpu.warp_calls import TYPES
 from warpkit.engine.sampling.resize import KEPT_TABLES, ResizeRule
 
@@ -104,8 +106,9 @@ def _cells(given: Given, size: tuple[int, int], cell: tuple[int, int]) -> Resize
     channels, by_two = given.shape[-3], cell == (2, 2)
     half_up = by_two and not given.dtype.is_floating_point and channels in (1, 3, 4)
     pairs = by_two and given.dtype == torch.float32 and channels in (1, 4)
+    windows = windows_of_cells(size[0], cell[1], given.shape[-1]) if given.windows else None
     return call_of(
-        "resize_cells", given, size, 1, type=TYPES[given.dtype], bits=2 * half_up,
+        "resize_cells", given, size, 1, windows, type=TYPES[given.dtype], bits=2 * half_up,
         share=_share(cell), at_once=4 * pairs, cell_width=cell[0], cell_height=cell[1],
     )  # fmt: skip
 
@@ -150,12 +153,13 @@ def _linear(
 ) -> ResizeCall:
     """OpenCV's channels-last bilinear for a few channels; steps (w,): the weights of sums along
     x."""
-    across, down = axes
+    (across, columns), down = columns_of(axes[0], given), axes[1]
     quads = np.zeros((-(-across.size // TOGETHER) * TOGETHER, 4), steps.dtype)
     quads[: across.size] = steps[:, None]
-    line = odd_lines(quads.size)
+    line, band = odd_lines(quads.size), min(BAND, down.size)
+    windows = windows_of_taps(down, band, columns, len(columns)) if given.windows else None
     return call_of(
-        "resize_linear", given, (down.size, across.size), min(BAND, down.size),
+        "resize_linear", given, (down.size, across.size), band, windows,
         type=TYPES[given.dtype], line=line, lines=2 * line, quads=quads,
         x_pixel=across.pixel, x_weight=across.weight, y_pixel=down.pixel, y_weight=down.weight,
         read=np.arange(given.shape[-2], dtype=np.int32), **fields,

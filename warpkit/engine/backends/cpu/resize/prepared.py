@@ -26,11 +26,14 @@ from warpkit.engine.backends.cpu.resize.axes import (
     table_axis,
     torch_axis,
 )
+from warpkit.engine.backends.cpu.resize.windows import Windows, windows_of_bands, windows_of_taps
 from warpkit.engine.backends.cpu.warp_calls import TYPES
 from warpkit.engine.sampling.resize import KEPT_TABLES, Edges, ResizeRule
 
 RESIZES = Family("resize")
-IMAGE, OUT, STARTS, STRIDE = (RESIZES.fields[name] for name in ("image", "out", "starts", "stride"))
+IMAGE, OUT, STARTS, STRIDE, PIXEL, CHANNEL = (
+    RESIZES.fields[name] for name in ("image", "out", "starts", "stride", "pixel", "channel")
+)
 
 PLAIN, SHIFTED, SCALED, LINEAR, CUBIC, NESTED, HALF_UP, IPP_LINEAR, IPP_CUBIC = range(9)
 """`Finish` of native/resize_call.h: how a sum becomes a pixel."""
@@ -60,7 +63,11 @@ class Given(NamedTuple):
     """The image's shape, (..., C, H, W)."""
     dtype: torch.dtype
     last: bool
-    """Whether the channels of a pixel are adjacent."""
+    """Whether kernels get the channels of a pixel adjacent."""
+    halves: torch.dtype | None = None
+    """The image's type if it is converted to `dtype` as it is read."""
+    windows: bool = False
+    """Whether windows of the image are gathered for the kernels: see native/resize_windows.cpp."""
 
     @property
     def inner(self) -> int:
@@ -70,6 +77,13 @@ class Given(NamedTuple):
     @property
     def planes(self) -> int:
         return prod(self.shape[:-2]) // self.inner
+
+
+def columns_of(across: Axis, given: Given) -> tuple[Axis, np.ndarray]:
+    """The columns that kernels read, and the axis in terms of them: windows have no others."""
+    if given.windows:
+        return across.of_pixels_read()
+    return across, np.arange(given.shape[-1])
 
 
 class ResizeCall(NamedTuple):
@@ -86,13 +100,37 @@ class ResizeCall(NamedTuple):
     """The shape of the result's memory: (..., C, h, w) or (N, h, w, C)."""
 
 
+KERNELS = ("resize", "resize_linear", "resize_cells", "resize_torch")
+"""The tasks that can read windows, by their numbers in native/resize_windows.cpp."""
+
+HALVES = {torch.float16: 1, torch.bfloat16: 2}
+
+
 def call_of(
-    task: str, given: Given, size: Sequence[int], band: int, **fields: object
+    task: str,
+    given: Given,
+    size: Sequence[int],
+    band: int,
+    windows: Windows | None = None,
+    **fields: object,
 ) -> ResizeCall:
-    """A call with these fields; arrays are passed by their addresses."""
+    """A call with these fields; arrays are passed by their addresses.
+
+    windows: of a call whose kernel reads them if the image's memory is not its own.
+    """
     (*batch, channels, height, width), (rows, columns) = given.shape, size
     numbers = {"height": height, "width": width, "inner": given.inner, "band": band}
     numbers |= {"out_height": rows, "out_width": columns, "stride": width * given.inner}
+    numbers |= {"pixel": given.inner, "channel": 1}
+    if given.windows and windows is not None:
+        line = odd_lines(windows.widest * given.inner)
+        numbers |= {"kernel": KERNELS.index(task), "halves": HALVES.get(given.halves, 0)}  # pyright: ignore
+        numbers |= {"type": TYPES[given.dtype], "window_line": line, "window": windows.highest * line}
+        fields |= {"window_rows": windows.rows, "window_starts": windows.starts}
+        fields |= {"slots": windows.slots, "width": len(windows.columns)}
+        if len(windows.columns) < width:
+            fields["window_columns"] = windows.columns
+        task = "resize_windows"
     fields["starts"] = np.arange(given.planes) * (height * width * given.inner)
     kept = tuple(field for field in fields.values() if isinstance(field, np.ndarray))
     for name, field in fields.items():
@@ -117,19 +155,27 @@ def sums(
     kind = across.weight.dtype
     together = 64 // kind.itemsize  # transposed rows
     inner, size = given.inner, (down.size, across.size)
-    tiles = _tiles(across, given.shape[-1], inner)
+    across, columns = columns_of(across, given)
+    tiles = _tiles(across, len(columns), inner)
     source = int((tiles[:, 3] - tiles[:, 2]).max()) * inner
     made = int((tiles[:, 1] - tiles[:, 0]).max()) * inner
     read = bands = np.zeros(0, np.int32)
     band = room = together
     if not down_first:
         band = min(BAND, down.size)
-        down, read = down.of_rows_read()
+        down, read = down.of_pixels_read()
         bands = down.extents(_edges(down.size, band))
         room = -(-int((bands[:, 1] - bands[:, 0]).max()) // together) * together
     line = odd_lines(source if down_first else made)
+    windows = None
+    if given.windows:
+        parts, widest = [read[first:end] for first, end in bands.tolist()], source // inner
+        if down_first:
+            windows = windows_of_taps(down, band, columns, widest)
+        else:
+            windows = windows_of_bands(parts, None, columns, widest)
     return call_of(
-        "resize", given, size, band,
+        "resize", given, size, band, windows,
         type=TYPES[given.dtype], sum=CODES[kind.str[1:]], middle=CODES[middle],
         down_first=down_first, finish=finish,
         x_pixel=across.pixel, x_weight=across.weight, x_begin=across.begin, x_end=across.end,
@@ -220,17 +266,20 @@ def torch_call(given: Given, size: tuple[int, int], rule: ResizeRule) -> ResizeC
     kind, sides = torch_resize.kind_of(rule), torch_resize.sides(given.shape, size)
     across, down = (torch_axis(kind, *axis) for axis in sides)
     inner, together = given.inner, 16  # transposed rows
-    tiles = _tiles(across, given.shape[-1], inner, TORCH_TILE)
+    across, columns = columns_of(across, given)
+    tiles = _tiles(across, len(columns), inner, TORCH_TILE)
     source = int((tiles[:, 3] - tiles[:, 2]).max()) * inner
     made = int((tiles[:, 1] - tiles[:, 0]).max()) * inner
     band = min(BAND, down.size)
-    down, read = down.of_rows_read()
+    down, read = down.of_pixels_read()
     bands = down.extents(_edges(down.size, band))
     rows = -(-int((bands[:, 1] - bands[:, 0]).max()) // together) * together
     line = odd_lines(made)
     (across, bits), (down, bits_down) = in_pairs(across), in_pairs(down)
+    parts = [read[first:end] for first, end in bands.tolist()]
+    windows = windows_of_bands(parts, None, columns, source // inner)
     return call_of(
-        "resize_torch", given, size, band, bits=bits, share=bits_down,
+        "resize_torch", given, size, band, windows, bits=bits, share=bits_down,
         x_pixel=across.pixel, x_weight=across.weight, x_begin=across.begin, x_end=across.end,
         y_pixel=down.pixel, y_weight=down.weight, y_begin=down.begin, y_end=down.end,
         read=read, bands=bands, tiles=tiles, tile_count=len(tiles),
