@@ -23,6 +23,7 @@ from warpkit.engine.definitions import depth, lens_inverse, lens_models, lens_ra
 from warpkit.engine.definitions.depth import Depths
 from warpkit.engine.operators.depth import POINTS
 from warpkit.engine.operators.four_points import FOUR_POINTS
+from warpkit.engine.operators.front import FRONT
 from warpkit.engine.operators.inverse import INVERT
 from warpkit.engine.operators.lens_field import FIELD, Field
 from warpkit.engine.operators.lens_inverse import UNBEND
@@ -154,6 +155,17 @@ def depths(options: Depths, count: int) -> Callable[[torch.Generator], list[Tens
     return make
 
 
+def fronts(wide: bool) -> Callable[[torch.Generator], list[Tensor]]:
+    """Images (2, 1), and flows and depths (3,) with holes and equal depths."""
+
+    def make(generator: torch.Generator) -> list[Tensor]:
+        flow, near = 2 * normal(generator, 3, 6, 8, 2), normal(generator, 3, 6, 8).round()
+        kind = torch.float64 if wide else torch.float32
+        return [normal(generator, 2, 1, 3, 6, 8), flow.to(kind), near.to(kind)]
+
+    return make
+
+
 NAN, DOUBLE = float("nan"), torch.float64
 DEPTHS = {
     f"depths {kind}, {model} {count}, {'pinhole' if pinhole else 'rays'}": Case(
@@ -182,6 +194,8 @@ CASES = {
     },
     **DEPTHS,
     "four points": Case(FOUR_POINTS, DOUBLE, corners, "quad kernels"),
+    "front": Case(FRONT, (5, 7), fronts(False), "cpu torch.float64", 2),
+    "front of float64": Case(FRONT, (5, 7), fronts(True), "cpu torch.float64", 2),
     "similarity": Case(SIMILARITY, DOUBLE, points, "similarity kernels"),
     **{
         f"{rule} view": Case(VIEW, View((5, 7), rule), sphere, "cpu torch.float64")
@@ -201,6 +215,7 @@ FEW = [
     "depths z, brown 0, pinhole",
     "depths ray, fisheye 4, pinhole",
     "depths inverse, brown 14, rays",
+    "front",
     "similarity",
     "bicubic view",
 ]

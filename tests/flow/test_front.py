@@ -51,8 +51,9 @@ def test_the_nearest_is_shown_as_in_a_loop(size, dtype):
             shown, filled = naive(image[n].numpy(), field[n].numpy(), depth[n, 0].numpy(), size)
             assert np.array_equal(found.image[n].numpy(), shown)
             assert np.array_equal(found.weight[n, 0].numpy(), filled.astype(float))
-    formula = FRONT.formula(size, field, depth[..., 0, :, :])
-    assert torch.equal(FRONT(size, field, depth[..., 0, :, :]), formula)
+    formula = FRONT.formula(size, image, field, depth[..., 0, :, :])
+    assert torch.equal(found.image, formula[0])
+    assert torch.equal(found.weight[..., 0, :, :] > 0, formula[1])
 
 
 def test_equal_depths_show_the_first_and_whole_numbers_are_half_to_even():
@@ -111,6 +112,15 @@ def test_the_same_bits_for_any_number_of_threads_and_any_strides():
     plain = flow.splat(image, field, mode="front", depth=depth)
     again = flow.splat(strided[0], strided[1], mode="front", depth=strided[2])
     assert torch.equal(plain.image, again.image)
+    # crops of a larger image, a flipped one, channels last, and one pixel for all
+    wide = noise(4, 2, 11, 13)
+    views = wide[..., 1:9, 2:11], wide[..., 1:9, 2:11].flip(-1), wide[..., :1, :1].expand_as(image)
+    for view in (*views, image.contiguous(memory_format=torch.channels_last)):
+        found = flow.splat(view, field, mode="front", depth=depth)
+        same = flow.splat(view.clone(), field, mode="front", depth=depth)
+        assert torch.equal(found.image, same.image)
+        shown, _ = naive(view[1].numpy(), field[1].numpy(), depth[1, 0].numpy(), (8, 9))
+        assert np.array_equal(found.image[1].numpy(), shown)
 
 
 def test_batches_broadcast():

@@ -33,17 +33,12 @@ def shown(
 
     image (..., C, H, W), of any type; flow (..., H, W, 2); depth (..., 1, H, W).
     """
-    batch = checks.broadcast_batch(
+    checks.broadcast_batch(
         name, image=image.shape[:-3], flow=flow.shape[:-3], depth=depth.shape[:-3]
     )
     real = torch.ones((), device=image.device)  # labels follow depths that are trained, too
     warn_of_lost_gradients(name, real, "nearest", flow=flow, depth=depth)
     near = depth.detach()[..., 0, :, :]
     places = (v if v.dtype in WIDE else v.double() for v in (flow.detach(), near))
-    found = FRONT(size, *places)[..., None, :, :].expand(*batch, 1, *size)
-    filled = found >= 0
-    index = torch.where(filled, found, 0).flatten(-2).expand(*batch, image.shape[-3], -1)
-    pixels = as_signed(image).expand(*batch, *image.shape[-3:]).flatten(-2)
-    taken = pixels.gather(-1, index).unflatten(-1, size)
-    taken = taken.masked_fill(~filled, 0)
-    return from_signed(taken, image.dtype), filled
+    taken, filled = FRONT(size, as_signed(image), *places)
+    return from_signed(taken, image.dtype), filled[..., None, :, :]

@@ -32,3 +32,26 @@ def front(size: tuple[int, int], flow: Tensor, depth: Tensor) -> Tensor:
     first = order.new_full((1,), height * width).expand(*batch, h * w + 1)
     first = first.scatter_reduce(-1, target, order, "amin")[..., :-1].unflatten(-1, (h, w))
     return torch.where(first < height * width, first, -1)
+
+
+def shown(
+    size: tuple[int, int], image: Tensor, flow: Tensor, depth: Tensor
+) -> tuple[Tensor, Tensor]:
+    """The image (..., C, h, w) of the pixels in front, 0 in holes; and where one is (..., h, w).
+
+    image (..., C, H, W), of a float or signed type; flow and depth as in `front`.
+    """
+    return moved(size, front(size, flow, depth), image, flow, depth)
+
+
+def moved(
+    size: tuple[int, int], found: Tensor, image: Tensor, flow: Tensor, depth: Tensor
+) -> tuple[Tensor, Tensor]:
+    """As `shown`, from the result of `front` in any type."""
+    batch = broadcast_shapes(image.shape[:-3], flow.shape[:-3], depth.shape[:-2])
+    found = found.long().expand(*batch, *size)
+    filled, channels = found >= 0, image.shape[-3]
+    index = torch.where(filled, found, 0)[..., None, :, :].expand(*batch, channels, *size)
+    pixels = image.expand(*batch, *image.shape[-3:]).flatten(-2)
+    taken = pixels.gather(-1, index.flatten(-2)).unflatten(-1, size)
+    return taken.masked_fill(~filled[..., None, :, :], 0), filled

@@ -6,5 +6,7 @@ from warpkit.engine.binding.operator import Operator
 from warpkit.engine.definitions import front
 from warpkit.engine.operators import native
 
-FRONT = Operator(front.front, {"cpu": native("front")})
-"""flow (..., H, W, 2), depth (..., H, W), float32 or float64: (..., h, w), int64, no gradient."""
+FRONT = Operator(front.shown, {"cpu": native("front")}, front.moved)
+"""image (..., C, H, W), of a float or signed type, flow (..., H, W, 2) and depth (..., H, W),
+float32 or float64: (..., C, h, w), and where a pixel is shown (..., h, w); a gradient to the image
+alone. The option: (h, w)."""

@@ -60,7 +60,8 @@
     TASK(projected) TASK(fisheye_projected)                                       \
     TASK(transformed) TASK(affine_matrices) TASK(invert) TASK(inverse_vjp)        \
     TASK(sphere_places) TASK(sphere_backward) TASK(through_file)                  \
-    TASK(file_backward) TASK(depth_points) TASK(depth_points_backward) TASK(front)
+    TASK(file_backward) TASK(depth_points) TASK(depth_points_backward) TASK(front) \
+    TASK(front_backward)
 // clang-format on
 
 #define WARPKIT_CHOOSE(task) Kernel choose_##task(const Call &);
