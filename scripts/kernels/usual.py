@@ -265,7 +265,16 @@ def usual_calls() -> dict[str, Callable[[], Any]]:
         )
     for model, kind in product(("brown", "fisheye"), ("z", "ray", "inverse")):
         made[f"depth {model} {kind}"] = lambda m=model, k=kind: depths_of(m, k)
-    made["front"] = lambda: wk.flow.splat(
-        noise(2, 3, 45, 53), 9 * noise(2, 45, 53, 2), mode="front", depth=noise(2, 1, 45, 53)
-    )
+    for dtype in FLOATS:
+        made[f"front {dtype}"] = lambda t=dtype: pushed(
+            lambda i: (
+                wk.flow.splat(
+                    i,
+                    9 * noise(2, 45, 53, 2, dtype=t),
+                    mode="front",
+                    depth=noise(2, 1, 45, 53, dtype=t),
+                ).image
+            ),
+            noise(2, 3, 45, 53, dtype=t),
+        )
     return made
