@@ -568,9 +568,9 @@ def _array(function: Callable[[np.ndarray], Any]) -> Drawn:
     return Drawn(function, "array", "trap", {"batched": False, "layout": "HWC"})
 
 
-def _jpeg(x: np.ndarray) -> np.ndarray:
+def _jpeg(x: np.ndarray, quality: int = 90) -> np.ndarray:
     file = io.BytesIO()
-    Image.fromarray(x).save(file, "JPEG", quality=90)
+    Image.fromarray(x).save(file, "JPEG", quality=quality)
     return np.asarray(Image.open(file))
 
 
@@ -604,7 +604,7 @@ def traps() -> dict[str, Drawn]:
         "two resizes": lambda x: small(small(x, 200), 64),
         "two resizes, Pillow": lambda x: np.asarray(pil(x).resize((150, 150)).resize((64, 64))),
         "jpeg": lambda x: _jpeg(small(x)),
-        "jpeg first": lambda x: small(_jpeg(x)),
+        "two files first": lambda x: small(_jpeg(_jpeg(x, 60))),
         "thumbnail": _thumbnail,
         "reducing gap": lambda x: np.asarray(pil(x).resize((64, 64), reducing_gap=1.5)),
         "area down, linear up": area_or_linear,

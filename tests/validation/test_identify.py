@@ -40,6 +40,7 @@ ASKED = [name for name in TRAPS if name not in hostile_programs.PROGRAMS][::2]
 def test_unknown_programs_are_not_named(name):
     found = identify(TRAPS[name].function, takes="array")
     assert found.arithmetic is None
+    assert found.jpeg is None
     assert not found.known
     assert found.reasons
     assert found.differing != 0

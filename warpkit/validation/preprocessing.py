@@ -25,11 +25,11 @@ def identify(
 ) -> Preprocessing:
     """Identify a preprocessing program by calling it, verify the result, and return a twin.
 
-    The program is called 60 to 110 times, at most 240 times for each kind of input (more if its
-    results have fewer than 33,000 values), on test images, each a separate copy. To verify the
-    result, `.pipeline` must give the program's values on at least 200,000 values that were not used
-    to find it; it has gradients. What remains unknown is reported as such, with the nearest known
-    program.
+    The program is called 60 to 110 times, at most 240 times for each kind of input (480 if a JPEG
+    file comes first, more if its results have fewer than 33,000 values), on test images, each a
+    separate copy. To verify the result, `.pipeline` must give the program's values on at least
+    200,000 values that were not used to find it; it has gradients. What remains unknown is reported
+    as such, with the nearest known program.
 
     Args:
         pipeline: any callable that takes one image and returns an array, a tensor, a PIL image, or
@@ -41,8 +41,9 @@ def identify(
         progress: show a bar on the terminal.
 
     Returns:
-        A `Preprocessing`: size, crop, padding, filter, library, rounding, channels, gain,
-        offset, layout, and `.pipeline`, an `attacks.Pipeline` on images (N, 3, H, W) in [0, 1].
+        A `Preprocessing`: a JPEG file that comes first, size, crop, padding, filter, library,
+        rounding, channels, gain, offset, layout, and `.pipeline`, an `attacks.Pipeline` on images
+        (N, 3, H, W) in [0, 1].
 
     Raises:
         ValueError: the program raises an error on every kind of input that was tried; that error is

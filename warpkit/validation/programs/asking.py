@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from warpkit.core import checks
 from warpkit.core.environment import import_optional
 from warpkit.validation.programs import pictures
+from warpkit.validation.programs.jpeg import Jpeg, through_file
 from warpkit.validation.programs.pictures import Picture
 
 TAKES = ("pil", "array", "tensor", "file")
@@ -29,7 +30,8 @@ BYTES = "bytes"
 MAX_CALLS = 240
 """The largest number of calls for one kind of picture; most programs need 60 to 110.
 
-If results have fewer than 33,000 values more calls are needed, as the proof compares 200,000."""
+As many more are allowed if a JPEG file comes first. If results have fewer than 33,000 values more
+calls are needed, as the proof compares 200,000."""
 
 FIRST_SHAPES = ((480, 640), (1290, 1410), (224, 224), (64, 64))
 """Shapes for the first call; the later ones are tried if the program raises an error."""
@@ -69,6 +71,15 @@ class Program:
         self.returns_pil = False
         self.changes_argument = False
         self.shape = FIRST_SHAPES[0]
+        self.jpeg: Jpeg | None = None
+        """The file that it writes and reads before everything else, if that is known."""
+
+    def seen(self, picture: Picture) -> Picture:
+        """A picture as the steps after the file see it."""
+        if self.jpeg is None:
+            return picture
+        image = torch.from_numpy(picture).movedim(-1, 0)[None]
+        return through_file(image, self.jpeg)[0].movedim(0, -1).contiguous().numpy()
 
     def raw(self, picture: Picture) -> NDArray[Any]:
         """The program's result for a picture, as an array of its own shape and type."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 from warpkit.core import checks
-from warpkit.validation.programs import code_sizes, code_warps
+from warpkit.validation.programs import code_files, code_sizes, code_warps
 from warpkit.validation.programs.arithmetic import FLOATS, Resampling
 from warpkit.validation.programs.geometry import Geometry
 from warpkit.validation.programs.twin import Twin
@@ -45,9 +45,14 @@ def written(found: Any, library: object) -> str:
     if twin.values.is_gray:
         _cannot(name, "a conversion to gray")
     lines = _Writer(name, twin).lines(found)
-    head = ["import math", "", *IMPORTS[name], "", "", "def preprocess(image):"]
+    file = code_files.lines(name, twin.jpeg)
+    imports = code_files.TORCH if file and name == "torch" else IMPORTS[name]
+    whole = ["import io"] if "io." in "".join(file) else []
+    head = [*whole, "import math", "", *imports, "", "", "def preprocess(image):"]
     text = f'    """{TAKES[name]} -> {found.layout}{", a batch of one" if found.batched else ""}, '
-    return "\n".join([*head, f'{text}{found.dtype}."""', *(f"    {line}" for line in lines), ""])
+    return "\n".join(
+        [*head, f'{text}{found.dtype}."""', *(f"    {line}" for line in file + lines), ""]
+    )
 
 
 def _cannot(library: str, what: str) -> NoReturn:

@@ -79,7 +79,8 @@ def attribute_findings(
     first: Preprocessing, second: Preprocessing, scenes: Sequence[Scene], model: Model
 ) -> list[Finding]:
     """Differences of attributes, the worst first: by the mean distance of values."""
-    found = [*_geometry(first, second), *_resize(first, second), *_numbers(first, second)]
+    found = [*_files(first, second), *_geometry(first, second), *_resize(first, second)]
+    found += _numbers(first, second)
     a, b = first.twin or first.resized, second.twin or second.resized
     by_rule = first.twin is not None and second.twin is not None
     results = []
@@ -166,6 +167,14 @@ def in_floats(twin: Twin) -> bool:
 def _numbers_of(twin: Twin, levels: Array) -> Array:
     """The program's numbers for levels (C, h, w)."""
     return twin.values.as_numbers(torch.from_numpy(levels)).numpy()
+
+
+def _files(first: Preprocessing, second: Preprocessing) -> list[Told]:
+    """A finding about JPEG files that come first."""
+    if first.file == second.file or None in (first.gain, second.gain):
+        return []
+    text = f"A {wording.filed(first)}, B {wording.filed(second)}"
+    return [Told("jpeg", text, lambda a, b: (a, replace(a, jpeg=b.jpeg)))]
 
 
 def _geometry(first: Preprocessing, second: Preprocessing) -> list[Told]:

@@ -21,8 +21,9 @@ from warpkit.validation.programs.asking import (
     Program,
     RefusedError,
 )
+from warpkit.validation.programs.files import find_file, loses_faint_pixels
 from warpkit.validation.programs.geometry import Geometry
-from warpkit.validation.programs.looks import Look, look, try_look
+from warpkit.validation.programs.looks import Look
 from warpkit.validation.programs.proof import Proof, prove, where_it_fails
 from warpkit.validation.programs.report import Preprocessing
 from warpkit.validation.programs.saying import (
@@ -33,17 +34,15 @@ from warpkit.validation.programs.saying import (
 )
 from warpkit.validation.programs.search import VALUES, Pair, Search
 from warpkit.validation.programs.seeing import (
-    agreeing,
-    is_kept,
+    NoRuleError,
+    Rules,
     is_whole,
-    longest,
     near_size,
-    rectangles,
     resized_side,
-    square_side,
+    rules_of,
 )
 from warpkit.validation.programs.twin import Twin
-from warpkit.validation.programs.values import Measured, measure
+from warpkit.validation.programs.values import Measured, measure, measure_roughly
 from warpkit.validation.programs.warp_twin import WarpTwin
 from warpkit.validation.programs.warps import find_warp
 
@@ -59,16 +58,6 @@ WARPED = 0.02
 UNLIKE = 0.05
 """Levels: resizes that are nearer than this count as one where numbers are coarse; the last bit of
 a float16 at white is 0.12."""
-
-BEYOND = ((1451, 1933), (2350, 731), (23, 31))
-"""Pictures beyond the sides and the pixels to which programs usually limit pictures."""
-
-TINY = ((23, 31), (49, 38))
-"""Pictures that may have too few pixels for a budget."""
-
-LONG = ((8, 3.8), (20, 7.6))
-"""Aspects of pictures to try if a rectangle is longer than the second number: the earlier looks are
-at 4 to 1 and tell nothing about a side that none of them reaches."""
 
 
 def identify_by(
@@ -121,7 +110,7 @@ def _idle(answer: Preprocessing, program: Program) -> bool:
 
 def _changes_little(answer: Preprocessing) -> bool:
     kept = answer.rule == "keep" and answer.crop is None and answer.pad is None
-    return kept and answer.before is None and answer.multiple is None
+    return kept and (answer.jpeg, answer.before, answer.multiple) == (None, None, None)
 
 
 def _identified(program: Program) -> Preprocessing:
@@ -153,24 +142,71 @@ class _Steps:
     def __init__(self, program: Program, found: Preprocessing) -> None:
         self.program, self.found = program, found
         found.layout, found.batched, found.dtype = program.layout, program.batched, program.dtype
-        self.all_agree = True
+        self.measured: Measured | None = None
 
     def run(self) -> None:
         """Fill `found`. Raises NotKnownError with the reason if a step finds nothing."""
-        measured = measure(self.program)
-        say_values(self.found, measured.variants[0])
         try:
-            self._by_sizes(measured)
+            self._by_sizes()
         except (NotKnownError, RefusedError):
-            if not self._by_warp(measured):
+            if not self._behind_file() and not self._by_warp():
                 raise
         else:
             if self.found.twin is None and not self.found.candidates:
-                self._by_warp(measured)
+                self._by_warp()
 
-    def _by_warp(self, measured: Measured) -> bool:
+    def _by_sizes(self) -> None:
+        """Resizes, crops and padding. Raises NotKnownError."""
+        measured = self._measured()
+        try:
+            rules = rules_of(self.program, measured)
+        except NoRuleError as error:
+            self._say_filter(measured, error.looks[1:])
+            raise
+        self._search(measured, rules)
+
+    def _measured(self) -> Measured:
+        self.measured = measure(self.program)
+        say_values(self.found, self.measured.variants[0])
+        return self.measured
+
+    def _behind_file(self) -> bool:
+        """Fill `found` anew if a JPEG file comes first. Raises NotKnownError for what follows."""
+        program = self.program
+        if not loses_faint_pixels(program):
+            return False
+        program.allowed += MAX_CALLS
+        try:
+            roughly = measure_roughly(program)
+            rules = rules_of(program, roughly)
+            file = find_file(program, rules.known, roughly.tolerance)
+        except (NotKnownError, RefusedError):
+            return False
+        if file is None:
+            return False
+        program.jpeg = file
+        found = self._begin_anew()
+        found.jpeg = file.quality, file.subsampling
+        try:
+            measured = self._measured()
+            self._search(measured, rules.in_levels_of(roughly, measured))
+        except NotKnownError as error:
+            found.jpeg = None  # it may come after a resize
+            text = f"Where it resizes nothing, it writes and reads {file}. {error}"
+            raise NotKnownError(text) from error
+        return True
+
+    def _begin_anew(self) -> Preprocessing:
+        """`found` with what the layout tells alone."""
+        found = self.found
+        fresh = Preprocessing(found.takes, layout=found.layout, batched=found.batched)
+        fresh.dtype = found.dtype
+        vars(found).update(vars(fresh))
+        return found
+
+    def _by_warp(self) -> bool:
         """Fill `found` anew if a warp gives (nearly) all values."""
-        warped = find_warp(self.program, measured)
+        warped = None if self.measured is None else find_warp(self.program, self.measured)
         if warped is None:
             return False
         twin, search = warped
@@ -182,56 +218,28 @@ class _Steps:
         return False
 
     def _say_warp(self, twin: WarpTwin, proof: Proof) -> None:
-        found = self.found
-        fresh = Preprocessing(found.takes, layout=found.layout, batched=found.batched)
-        fresh.dtype = found.dtype
-        say_values(fresh, twin.values)
-        say_warp(fresh, twin)
-        fresh.differing, fresh.compared, fresh.largest = proof.counts
-        fresh.twin, fresh.pipeline = twin, twin.pipeline()
+        found = self._begin_anew()
+        say_values(found, twin.values)
+        say_warp(found, twin)
+        found.differing, found.compared, found.largest = proof.counts
+        found.twin, found.pipeline = twin, twin.pipeline()
         if proof.differing:
-            fresh.arithmetic = None
-            fresh.reasons.append(
+            found.arithmetic = None
+            found.reasons.append(
                 "Not known: the matrix was fitted, and no simple numbers near it give all values."
             )
-        vars(found).update(vars(fresh))
 
-    def _by_sizes(self, measured: Measured) -> None:
-        """Resizes, crops and padding. Raises NotKnownError."""
-        base = look(self.program, measured.variants[0], self.program.shape, measured.tolerance)
-        if base.along_y is None or base.along_x is None:
-            raise NotKnownError("A ramp does not show which part of a picture it returns.")
-        side = square_side(base)
-        looks = [base, *self._looks(measured, side, kept=is_kept(base))]
+    def _search(self, measured: Measured, rules: Rules) -> None:
+        search = Search(self.program, measured, rules.known, rules.padding)
+        search.aside = [(seen.height, seen.width) for seen in rules.aside]
         try:
-            known, aside = agreeing(looks)
+            self._searched(search, rules.looks, rules.side)
         except NotKnownError:
-            self._say_filter(measured, looks[1:])
-            raise
-        if any(rule.rule == "area" for rule in known):
-            values, tolerance = measured.variants[0], measured.tolerance
-            small = [try_look(self.program, values, shape, tolerance) for shape in TINY]
-            looks += [seen for seen in small if seen is not None]
-            known, aside = agreeing(looks)
-        for aspect, met in LONG:
-            if longest(known) < met:
-                break
-            looks += self._long_looks(measured, known, aspect)
-            known, aside = agreeing(looks)
-        if longest(known) > LONG[-1][0]:
-            raise NotKnownError("Pictures of 20 to 1 do not tell the rectangle that it aims at.")
-        self.all_agree = not aside
-        padding = next((seen.padding for seen in looks if seen.padding is not None), None)
-        padding = padding or (0.0,) * len(measured.variants[0].gain)
-        search = Search(self.program, measured, known, padding)
-        search.aside = [(seen.height, seen.width) for seen in aside]
-        try:
-            self._search(search, looks, side)
-        except NotKnownError:
-            self._say_geometry_if_sure(search, looks)
+            if not rules.aside:
+                self._say_geometry_if_sure(search, rules.looks)
             raise
 
-    def _search(self, search: Search, looks: Sequence[Look], side: int) -> None:
+    def _searched(self, search: Search, looks: Sequence[Look], side: int) -> None:
         square = [seen for seen in looks if seen.height == seen.width]
         side = resized_side(search.geometries[0], square[0].height if square else side)
         search.first(side, side)
@@ -296,46 +304,12 @@ class _Steps:
         """The pair that is most usual among those that fit."""
         return min(search.pairs, key=lambda pair: _order(pair, self.program.takes))
 
-    def _looks(self, measured: Measured, side: int, *, kept: bool) -> list[Look]:
-        """Looks at wide, tall and square pictures, two long ones, and a small one."""
-        shapes = [
-            (side, int(side * 1.5) | 1),
-            (int(side * 1.45) | 1, side),
-            (side, side),
-            (max(16, int(side * 0.34)), int(side * 1.36)),
-            (int(side * 1.36), max(16, int(side * 0.34))),
-            (max(8, int(side * 0.41)), max(8, int(side * 0.52))),
-        ]
-        if kept:  # it may keep sizes only up to a limit, or from a least one
-            shapes += [*BEYOND]
-        seen = []
-        values, tolerance = measured.variants[0], measured.tolerance
-        for number, shape in enumerate(shapes):
-            taken = try_look(self.program, values, shape, tolerance)
-            if taken is None and number < 3:
-                taken = try_look(self.program, values, (2 * shape[0], 2 * shape[1]), tolerance)
-            if taken is not None:
-                seen.append(taken)
-        if not seen:
-            raise NotKnownError("It refuses most pictures.")
-        return seen
-
     def _say_twin(self, twin: Twin, looks: Sequence[Look]) -> None:
         """The twin's attributes in the words of `Preprocessing`."""
         found, how, values = self.found, twin.resampling, twin.values
         say_values(found, values)
         self._say_geometry(twin.geometry, twin.padding, looks)
         say_resampling(found, how)
-
-    def _long_looks(self, measured: Measured, known: Sequence[Geometry], aspect: int) -> list[Look]:
-        """Looks at a tall picture and a wide one."""
-        short = max(24, round(1.37 * min(map(min, rectangles(known)))))
-        shapes = ((aspect * short + 1, short), (short, aspect * short + 1))
-        seen = [
-            try_look(self.program, measured.variants[0], shape, measured.tolerance)
-            for shape in shapes
-        ]
-        return [taken for taken in seen if taken is not None]
 
     def _say_filter(self, measured: Measured, looks: Sequence[Look]) -> None:
         """If no rule of sizes is known: the filter, where a whole picture fills the result."""
@@ -360,7 +334,7 @@ class _Steps:
     def _say_geometry_if_sure(self, search: Search, looks: Sequence[Look]) -> None:
         """If no resize fits: the rule and the size, provided that the looks leave only one."""
         rules = {replace(g, **_ROUNDINGS) for g in search.all_geometries}
-        if len(rules) == 1 and self.all_agree:
+        if len(rules) == 1:
             self._say_geometry(rules.pop(), search.padding, looks)
 
     def _say_geometry(

@@ -83,7 +83,8 @@ class Proof:
     failed: list[Asked] = field(default_factory=list)
     passed: list[Asked] = field(default_factory=list)
     evidence: list[tuple[Picture, NDArray[np.float64]]] = field(default_factory=list)
-    """A few of the pictures with differing values, with the program's levels."""
+    """A few of the pictures with differing values, as the resize sees them, and the program's
+    levels."""
 
     def add(
         self, asked: Asked, picture: Picture, levels: NDArray[np.float64], apart: Difference
@@ -142,7 +143,7 @@ def prove(
         pair: Pair = (twin.resampling, twin.values)
         made = twin.levels(picture).numpy()
         difference = search.compare(made, levels, pair)
-        proof.add(asked, picture, levels, difference)
+        proof.add(asked, search.program.seen(picture), levels, difference)
         if difference.differing and asked.content:
             again.append(asked._replace(content=""))
         if difference.differing and LONG in asked[:2]:

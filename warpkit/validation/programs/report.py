@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from warpkit import attacks
+from warpkit.validation.programs.jpeg import Jpeg
 from warpkit.validation.programs.normalising import mean_and_std
 from warpkit.validation.programs.twin import Twin
 
@@ -40,6 +41,7 @@ class Preprocessing:
     """
 
     takes: str | None = None
+    jpeg: tuple[int, str] | None = None
     before: tuple[str, Any] | None = None
     rule: str | None = None
     size: Any = None
@@ -86,6 +88,13 @@ class Preprocessing:
     def known(self) -> bool:
         """Whether everything was identified and all values are equal."""
         return self.pipeline is not None and self.differing == 0 and not self.reasons
+
+    @property
+    def file(self) -> Jpeg | None:
+        """The JPEG file that comes first, with the order of its channels."""
+        if self.twin is not None or self.jpeg is None:
+            return self.twin and self.twin.jpeg
+        return Jpeg(*self.jpeg)
 
     def __str__(self) -> str:
         return " ".join(sentence for sentence in _sentences(self) if sentence)
@@ -160,8 +169,10 @@ def _returned(found: Preprocessing) -> str:
 
 
 def _sized(found: Preprocessing) -> str:
+    file = found.file
+    filed = "" if file is None else f"First it writes and reads {file}. "
     if found.rule is None:
-        return ""
+        return filed.strip()
     size = f"{found.size[0]} x {found.size[1]}" if isinstance(found.size, tuple) else found.size
     text = {
         "keep": "The size is kept",
@@ -186,7 +197,7 @@ def _sized(found: Preprocessing) -> str:
         text += "; small pictures are left as they are"
     if found.shrink is False:
         text += "; large pictures are left as they are"
-    return _said_before(found) + text + "."
+    return filed + _said_before(found) + text + "."
 
 
 def _warped(matrix: tuple[Any, ...] | None) -> str:

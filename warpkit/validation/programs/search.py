@@ -79,6 +79,10 @@ class Search:
             raise NotKnownError("The number of channels depends on the picture.")
         return values.as_levels(numbers)
 
+    def asked(self, picture: Picture) -> tuple[Picture, Array]:
+        """A picture as the resize sees it, after a file, and the program's levels for it."""
+        return self.program.seen(picture), self.levels(picture)
+
     def room(self, how: Resampling | None) -> float:
         """The largest distance of equal levels."""
         floats = how is not None and how.rounded is False and not how.moves
@@ -86,12 +90,14 @@ class Search:
 
     def twin(self, geometry: Geometry, pair: Pair) -> Twin:
         """The twin of a rule and a resize."""
-        return Twin(geometry, *pair, self.padding[: len(pair[1].gain)])
+        return Twin(geometry, *pair, self.padding[: len(pair[1].gain)], self.program.jpeg)
 
     def difference(
         self, picture: Picture, levels: Array, placement: Placement, pair: Pair
     ) -> Difference:
-        """Compare a rule and a resize with the program's levels (C, h, w) for a picture."""
+        """Compare a rule and a resize with the program's levels (C, h, w) for a picture.
+
+        picture: as the resize sees it."""
         twin = self.twin(self.all_geometries[0], pair)
         image = torch.from_numpy(picture).movedim(-1, 0)
         try:
@@ -136,8 +142,7 @@ class Search:
         """Try all resizes on one picture: a square if possible, for which no side is rounded.
 
         Raises NotKnownError if none fits."""
-        picture = pictures.noise(height, width, 11)
-        levels = self.levels(picture)
+        picture, levels = self.asked(pictures.noise(height, width, 11))
         placements: dict[Placement, Geometry] = {}
         for geometry in self.geometries:
             placements.setdefault(geometry.placed(height, width), geometry)
@@ -225,8 +230,7 @@ class Search:
 
     def _ranked(self, height: int, width: int, placements: list[Placement]) -> list[Placement]:
         """The nearest placements on a smooth picture, for the usual filters."""
-        picture = pictures.smooth(height, width, 5)
-        levels = self.levels(picture)
+        picture, levels = self.asked(pictures.smooth(height, width, 5))
         values = self.measured.variants[0]
         one = self._one_channel(picture, levels)
         if one is not None:
@@ -250,7 +254,7 @@ class Search:
         """Keep what fits one more picture; False if nothing does, None if it is rejected."""
         picture = pictures.noise(height, width, 100 + len(self.shapes) + len(self.trouble))
         try:
-            levels = self.levels(picture)
+            picture, levels = self.asked(picture)
         except RefusedError:
             return None
         kept = self.fitting(picture, levels, self.geometries, self.pairs)
@@ -328,7 +332,7 @@ class Search:
         for shape in (*self.shapes[:4], *failed[:3]):
             picture = pictures.noise(*shape, 3)
             with suppress(RefusedError):
-                seen.append((picture, self.levels(picture), {}))
+                seen.append((*self.asked(picture), {}))
         for geometry in self.all_geometries:
             if geometry == self.geometries[0]:
                 continue

@@ -3,17 +3,121 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
-from warpkit.validation.programs.asking import NotKnownError
+import numpy as np
+
+from warpkit.validation.programs.asking import NotKnownError, Program
 from warpkit.validation.programs.geometry import Geometry
 from warpkit.validation.programs.hypotheses import geometries
-from warpkit.validation.programs.looks import Look
+from warpkit.validation.programs.looks import Look, look, try_look
+from warpkit.validation.programs.values import Measured
+
+BEYOND = ((1451, 1933), (2350, 731), (23, 31))
+"""Pictures beyond the sides and the pixels to which programs usually limit pictures."""
+
+TINY = ((23, 31), (49, 38))
+"""Pictures that may have too few pixels for a budget."""
+
+LONG = ((8, 3.8), (20, 7.6))
+"""Aspects of pictures to try if a rectangle is longer than the second number: the earlier looks are
+at 4 to 1 and tell nothing about a side that none of them reaches."""
 
 KEPT_SIDE = 97
 """The square for programs that keep sizes."""
 
 MOST = 3000
 """The largest side of a square that is tried to see a resize."""
+
+
+class NoRuleError(NotKnownError):
+    """No rule of sizes agrees with the looks."""
+
+    def __init__(self, text: str, looks: Sequence[Look]) -> None:
+        super().__init__(text)
+        self.looks = looks
+
+
+@dataclass(frozen=True)
+class Rules:
+    """The rules of sizes, crops and padding that agree with looks."""
+
+    looks: list[Look]
+    known: list[Geometry]
+    aside: list[Look]
+    """Looks that were left out to find a rule."""
+    side: int
+    """The side of a square that shrinks, and not by a round number."""
+    padding: tuple[float, ...]
+    """The levels around pictures."""
+
+    def in_levels_of(self, old: Measured, new: Measured) -> Rules:
+        """The same with the padding in the levels of another measurement."""
+        numbers = np.array(self.padding) * old.variants[0].gain + old.variants[0].offset
+        levels = new.variants[0].as_levels(numbers[:, None, None])[:, 0, 0]
+        whole = np.round(levels)
+        near = np.abs(levels - whole) < max(new.tolerance, 1e-3)
+        return replace(self, padding=tuple(np.where(near, whole, levels).tolist()))
+
+
+def rules_of(program: Program, measured: Measured) -> Rules:
+    """Look at wide, tall, square, long and small pictures. Raises NotKnownError."""
+    values, tolerance = measured.variants[0], measured.tolerance
+    base = look(program, values, program.shape, tolerance)
+    if base.along_y is None or base.along_x is None:
+        raise NotKnownError("A ramp does not show which part of a picture it returns.")
+    side = square_side(base)
+    looks = [base, *_looks(program, measured, side, kept=is_kept(base))]
+    known, aside = agreeing(looks)
+    if any(rule.rule == "area" for rule in known):
+        small = [try_look(program, values, shape, tolerance) for shape in TINY]
+        looks += [seen for seen in small if seen is not None]
+        known, aside = agreeing(looks)
+    for aspect, met in LONG:
+        if longest(known) < met:
+            break
+        looks += _long_looks(program, measured, known, aspect)
+        known, aside = agreeing(looks)
+    if longest(known) > LONG[-1][0]:
+        raise NotKnownError("Pictures of 20 to 1 do not tell the rectangle that it aims at.")
+    padding = next((seen.padding for seen in looks if seen.padding is not None), None)
+    return Rules(looks, known, aside, side, padding or (0.0,) * len(values.gain))
+
+
+def _looks(program: Program, measured: Measured, side: int, *, kept: bool) -> list[Look]:
+    """Looks at wide, tall and square pictures, two long ones, and a small one."""
+    shapes = [
+        (side, int(side * 1.5) | 1),
+        (int(side * 1.45) | 1, side),
+        (side, side),
+        (max(16, int(side * 0.34)), int(side * 1.36)),
+        (int(side * 1.36), max(16, int(side * 0.34))),
+        (max(8, int(side * 0.41)), max(8, int(side * 0.52))),
+    ]
+    if kept:  # it may keep sizes only up to a limit, or from a least one
+        shapes += [*BEYOND]
+    seen = []
+    values, tolerance = measured.variants[0], measured.tolerance
+    for number, shape in enumerate(shapes):
+        taken = try_look(program, values, shape, tolerance)
+        if taken is None and number < 3:
+            taken = try_look(program, values, (2 * shape[0], 2 * shape[1]), tolerance)
+        if taken is not None:
+            seen.append(taken)
+    if not seen:
+        raise NotKnownError("It refuses most pictures.")
+    return seen
+
+
+def _long_looks(
+    program: Program, measured: Measured, known: Sequence[Geometry], aspect: int
+) -> list[Look]:
+    """Looks at a tall picture and a wide one."""
+    short = max(24, round(1.37 * min(map(min, rectangles(known)))))
+    shapes = ((aspect * short + 1, short), (short, aspect * short + 1))
+    values, tolerance = measured.variants[0], measured.tolerance
+    seen = [try_look(program, values, shape, tolerance) for shape in shapes]
+    return [taken for taken in seen if taken is not None]
 
 
 def agreeing(looks: Sequence[Look]) -> tuple[list[Geometry], list[Look]]:
@@ -30,7 +134,7 @@ def agreeing(looks: Sequence[Look]) -> tuple[list[Geometry], list[Look]]:
     sides = [
         f"{seen.height} x {seen.width} -> {seen.window[0]} x {seen.window[1]}" for seen in looks[:4]
     ]
-    raise NotKnownError(f"No rule of sizes that is known gives these: {', '.join(sides)}.")
+    raise NoRuleError(f"No rule of sizes that is known gives these: {', '.join(sides)}.", looks)
 
 
 def is_whole(seen: Look) -> bool:

@@ -12,6 +12,7 @@ from warpkit import attacks
 from warpkit.attacks.steps import Step
 from warpkit.validation.programs.arithmetic import Resampling, resample, smooth
 from warpkit.validation.programs.geometry import Geometry, Placement
+from warpkit.validation.programs.jpeg import Jpeg, through_file
 from warpkit.validation.programs.pictures import Picture
 from warpkit.validation.programs.values import Values
 
@@ -26,14 +27,17 @@ class Twin:
     values: Values
     padding: tuple[float, ...] = (0.0,)
     """One level for each channel."""
+    jpeg: Jpeg | None = None
+    """The file that is written and read before everything else."""
 
     def levels(self, picture: Picture) -> Tensor:
         """The program's result in levels, (C, h, w) float64, for a picture (H, W, 3) uint8."""
         placement = self.geometry.placed(*picture.shape[:2])
-        return self.levels_at(torch.from_numpy(picture).movedim(-1, 0), placement)
+        image = torch.from_numpy(picture).movedim(-1, 0)
+        return self.levels_at(through_file(image[None], self.jpeg)[0], placement)
 
     def levels_at(self, image: Tensor, placement: Placement) -> Tensor:
-        """The same for an RGB image (C, H, W) uint8 with a given placement."""
+        """The same without the file, for an RGB image (C, H, W) uint8 with a given placement."""
         values = self.values
         if not values.is_gray:
             resized = self._resized(values.ordered(image).contiguous(), placement)
@@ -49,14 +53,15 @@ class Twin:
     def numbers(self, images: Tensor) -> Tensor:
         """The program's numbers (N, C, h, w) for images (N, 3, H, W) uint8."""
         placement = self.geometry.placed(*images.shape[-2:])
-        levels = torch.stack([self.levels_at(image, placement) for image in images.cpu()])
+        seen = through_file(images.cpu(), self.jpeg)
+        levels = torch.stack([self.levels_at(image, placement) for image in seen])
         return self.values.as_numbers(levels).float().to(images.device)
 
     def surrogate(self, images: Tensor) -> Tensor:
         """The same without rounding, for floats (N, 3, H, W) in [0, 1]; the gradient is computed
         from it."""
         placement = self.geometry.placed(*images.shape[-2:])
-        levels = self.values.ordered(images * 255)
+        levels = self.values.ordered(through_file(images, self.jpeg) * 255)
         if self.values.is_gray:
             levels = self.values.gray_floats(levels)
         levels, placement = _cut(levels, placement, self.padding)
@@ -72,7 +77,8 @@ class Twin:
     def steps(self) -> str:
         """Its steps in a few words."""
         g, how, values = self.geometry, self.resampling, self.values
-        said = [f"{g.before[0]} {g.before[1]}"] if g.before is not None else []
+        said = [] if self.jpeg is None else [str(self.jpeg)]
+        said += [f"{g.before[0]} {g.before[1]}"] if g.before is not None else []
         said += [] if how is None else [f"resize to {g.rule} {g.size} by {how}"]
         said += [] if g.window is None else [f"window {g.window[0]} x {g.window[1]}"]
         said += [] if values.channels == "kept" else [f"channels {values.channels}"]
@@ -87,6 +93,13 @@ class Twin:
         if placement.cut is None and placement.size == tuple(image.shape[-2:]):
             return image
         return resample(image.contiguous(), placement, self.resampling)
+
+
+def placed_without_resize(image: Tensor, placement: Placement) -> Tensor:
+    """Images (..., C, H, W), cut or padded with 0 before and after a resize that changes
+    nothing."""
+    cut, left = _cut(image, placement, (0.0,))
+    return windowed(cut, left, (0.0,))
 
 
 def _cut(

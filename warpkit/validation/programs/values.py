@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +16,7 @@ from warpkit.validation.programs.precision import DIGITS, ULPS, line, type_of, u
 
 Array = NDArray[np.float64]
 Triple = tuple[float, float, float]
+Colour = tuple[int, int, int]
 
 FINE = 1e-3
 """Levels: numbers whose last bits are coarser than this are compared in their own type."""
@@ -129,58 +131,45 @@ class Measured:
 
 def measure(program: Program) -> Measured:
     """Measure on flat pictures: black, white, red, green, blue and two grays."""
-    shots = {name: program(pictures.flat(*program.shape, colour)) for name, colour in FLAT.items()}
-    black, white = shots["black"], shots["white"]
-    if not all(np.isfinite(shot).all() for shot in shots.values()):
-        text = "Flat pictures give numbers that are not finite"
-        raise NotKnownError(f"{text}: it divides by something of the picture.")
-    if any(shot.shape != black.shape for shot in shots.values()):
-        raise NotKnownError("The shape of what it returns depends on the colours.")
-    rise = np.abs(white - black)
-    if not (rise > 0).any():
-        raise NotKnownError("What it returns does not depend on the brightness of a flat picture.")
-    inside = (rise > 0.5 * rise.max((1, 2), keepdims=True)).all(0)
-    if not inside.any():
-        raise NotKnownError("A channel does not depend on the picture.")
-    rows, columns = np.where(inside)
+    shots = _shots(program, FLAT)
+    seen = {name: _seen(program, colour) for name, colour in FLAT.items()}
+    rows, columns = _shown(shots)
     row, column = (rows.min() + rows.max()) // 2, (columns.min() + columns.max()) // 2
     at = {name: shot[:, row, column] for name, shot in shots.items()}
     measured = dict(at)
     around = (slice(None), *_middle(rows, columns))
     span = np.abs(at["white"] - at["black"])
-    if (span == 0).any():
-        raise NotKnownError("A channel does not depend on the picture.")
+    wide = seen["white"][0] - seen["black"][0]
     spread = max(
-        float((np.ptp(shots[name][around], axis=(1, 2)) / span).max() * 255)
+        float((np.ptp(shots[name][around], axis=(1, 2)) / span).max() * wide)
         for name in ("black", "white")
     )
     if program.dtype == "uint8":
         at["white"] = np.where(
-            np.abs(at["white"] - at["black"] - 254) < 0.5, at["black"] + 255, at["white"]
+            np.abs(at["white"] - at["black"] - (wide - 1)) < 0.5, at["black"] + wide, at["white"]
         )
     elif 0.5 < spread < CUT:
-        at["white"] = _farthest(white[around], at["black"])
-    gain, offset = (at["white"] - at["black"]) / 255, at["black"]
-    scale = np.maximum(np.abs(at["white"]), np.abs(offset))
-    dtype = type_of(
-        program.dtype, np.stack([numbers.astype(np.float64) for numbers in at.values()])
-    )
-    exact = dtype not in DIGITS
-    last_bits = 0.0 if exact else float((ULPS * ulp(scale, dtype) / np.abs(gain)).max())
-    tolerance = 2e-4 + last_bits
+        at["white"] = _farthest(shots["white"][around], at["black"])
+    gain = (at["white"] - at["black"]) / wide
+    offset = at["black"] - gain * seen["black"][0]
+    dtype, tolerance = _precision(program, at, gain)
     cutting = 0.5 < spread < CUT
     if spread > max(1e-2, tolerance) and not cutting:
         text = "A flat picture is not flat in what it returns"
         raise NotKnownError(f"{text} (by {spread:.3g} levels).")
-    matrix = np.stack([(at[name] - offset) / (255 * gain) for name in ("red", "green", "blue")], 1)
+    three = ("red", "green", "blue")
+    levels = np.stack([(at[name] - offset) / gain for name in three], 1)
+    given = np.array([seen[name] for name in three], float).T
+    matrix = levels @ np.linalg.pinv(given)
     room = CUT / 255 if cutting or program.dtype == "uint8" else 2e-3
     for channels, order in (("kept", 1), ("reversed", -1)):
-        if len(gain) == 3 and np.abs(matrix - np.eye(3)[::order]).max() < max(
-            room, tolerance / 100
-        ):
-            bent = _bent(at, gain, offset, max(tolerance, CUT + tolerance if cutting else 1e-3))
-            lower = gain * 255 / 254
-            if bent is not None and _bent(at, lower, offset, CUT + tolerance) is None:
+        near = len(gain) == 3 and np.abs(levels - given[::order]).max() / 255
+        if len(gain) == 3 and near < max(room, tolerance / 100):
+            grays = {name: (seen[name][0], at[name]) for name in ("middle", "fifth")}
+            closest = max(tolerance, CUT + tolerance if cutting else 1e-3)
+            bent = _bent(grays, gain, offset, closest)
+            lower = gain * wide / (wide - 1)
+            if bent is not None and _bent(grays, lower, offset, CUT + tolerance) is None:
                 gain, bent, cutting = lower, None, True  # white is truncated to 254, too
             if bent is not None:
                 raise NotKnownError(f"{bent}: numbers are not gain * level + offset.")
@@ -191,15 +180,67 @@ def measure(program: Program) -> Measured:
     return Measured(variants, tolerance, cutting, dtype)
 
 
+def measure_roughly(program: Program) -> Measured:
+    """Black as level 0 and white as 255, to see where pictures are; channels mean nothing."""
+    shots = _shots(program, ("black", "white"))
+    rows, columns = _shown(shots)
+    row, column = (rows.min() + rows.max()) // 2, (columns.min() + columns.max()) // 2
+    at = {name: shot[:, row, column] for name, shot in shots.items()}
+    gain = (at["white"] - at["black"]) / 255
+    dtype, tolerance = _precision(program, at, gain)
+    return Measured((_values("kept", gain, at["black"]),), tolerance, False, dtype)
+
+
+def _shots(program: Program, names: Iterable[str]) -> dict[str, Array]:
+    """The program's numbers for flat pictures."""
+    shots = {name: program(pictures.flat(*program.shape, FLAT[name])) for name in names}
+    if not all(np.isfinite(shot).all() for shot in shots.values()):
+        text = "Flat pictures give numbers that are not finite"
+        raise NotKnownError(f"{text}: it divides by something of the picture.")
+    if any(shot.shape != shots["black"].shape for shot in shots.values()):
+        raise NotKnownError("The shape of what it returns depends on the colours.")
+    return shots
+
+
+def _seen(program: Program, colour: Sequence[int]) -> Colour:
+    """A colour as the resize sees it; a file keeps flat pictures flat."""
+    red, green, blue = program.seen(pictures.flat(8, 8, colour))[0, 0].tolist()
+    return red, green, blue
+
+
+def _shown(shots: dict[str, Array]) -> tuple[NDArray[np.int_], NDArray[np.int_]]:
+    """The rows and columns of the result's pixels that depend on the picture."""
+    rise = np.abs(shots["white"] - shots["black"])
+    if not (rise > 0).any():
+        raise NotKnownError("What it returns does not depend on the brightness of a flat picture.")
+    inside = (rise > 0.5 * rise.max((1, 2), keepdims=True)).all(0)
+    if not inside.any():
+        raise NotKnownError("A channel does not depend on the picture.")
+    rows, columns = np.where(inside)
+    return rows, columns
+
+
+def _precision(program: Program, at: dict[str, Array], gain: Array) -> tuple[str, float]:
+    """The type that numbers really have, and the largest distance of equal ones, in levels."""
+    dtype = type_of(
+        program.dtype, np.stack([numbers.astype(np.float64) for numbers in at.values()])
+    )
+    if dtype not in DIGITS:
+        return dtype, 2e-4
+    scale = np.maximum(np.abs(at["white"]), np.abs(at["black"]))
+    return dtype, 2e-4 + float((ULPS * ulp(scale, dtype) / np.abs(gain)).max())
+
+
 def _line_of_grays(
     program: Program, at: dict[str, Array], place: tuple[int, int], dtype: str
 ) -> tuple[Array, Array]:
     """Gain and offset from many flat grays, as each coarse number has a rounding error."""
-    levels, numbers = [0.0, 255.0], [at["black"], at["white"]]
+    levels = [float(_seen(program, FLAT[name])[0]) for name in ("black", "white")]
+    numbers = [at["black"], at["white"]]
     for level in GRAYS:
         shot = program(pictures.flat(*program.shape, (level,) * 3))
         numbers.append(shot[:, place[0], place[1]])
-        levels.append(float(level))
+        levels.append(float(_seen(program, (level,) * 3)[0]))
     return line(np.array(levels), np.stack(numbers), dtype, zero=not at["black"].any())
 
 
@@ -235,12 +276,13 @@ def _values(channels: str, gain: Array, offset: Array, **gray: object) -> Values
     return Values(channels, tuple(map(float, gain)), tuple(map(float, offset)), **gray)  # type: ignore[arg-type]
 
 
-def _bent(at: dict[str, Array], gain: Array, offset: Array, room: float) -> str | None:
+def _bent(
+    grays: dict[str, tuple[int, Array]], gain: Array, offset: Array, room: float
+) -> str | None:
     """A sentence about a gray that is off the line between black and white; None if all are on
     it."""
-    for name in ("middle", "fifth"):
-        level = FLAT[name][0]
-        got = (at[name] - offset) / gain
+    for level, numbers in grays.values():
+        got = (numbers - offset) / gain
         if np.abs(got - level).max() > room:
             worst = got[np.abs(got - level).argmax()]
             return f"Level {level} comes out as level {worst:.3f}"
@@ -255,11 +297,11 @@ def _gray(
         text = "Channels are mixed by no sum that is known"
         raise NotKnownError(f"{text}: {matrix.round(3).tolist()}.")
     generator = np.random.default_rng(24)
-    colours = [FLAT[name] for name in FLAT]
+    colours = [_seen(program, FLAT[name]) for name in FLAT]
     numbers = [at[name] for name in FLAT]
     for colour in generator.integers(0, 256, (COLOURS, 3)).tolist():
         numbers.append(program(pictures.flat(*program.shape, colour))[:, place[0], place[1]])
-        colours.append(tuple(colour))
+        colours.append(_seen(program, colour))
     got, given = np.stack(numbers), torch.tensor(colours, dtype=torch.uint8, device="cpu")
     mean = matrix.mean(0)
     fits: list[tuple[float, Values]] = []

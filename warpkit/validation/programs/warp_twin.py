@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from warpkit.validation.programs.geometry import Geometry
+from warpkit.validation.programs.jpeg import through_file
 from warpkit.validation.programs.matrices import centred
 from warpkit.validation.programs.pictures import Picture
 from warpkit.validation.programs.twin import Twin
@@ -51,12 +52,12 @@ class WarpTwin(Twin):
     @classmethod
     def of(cls, warp: Warp, values: Values, padding: tuple[float, ...]) -> WarpTwin:
         """The twin of a warp."""
-        return cls(Geometry("fixed", warp.size), None, values, padding, warp)
+        return cls(Geometry("fixed", warp.size), None, values, padding, warp=warp)
 
     def levels(self, picture: Picture) -> Tensor:
         """The program's result in levels, (C, h, w) float64, for a picture (H, W, 3) uint8."""
-        image = self.values.ordered(torch.from_numpy(picture).movedim(-1, 0)).contiguous()
-        return self._levels(image).double()
+        image = through_file(torch.from_numpy(picture).movedim(-1, 0)[None], self.jpeg)[0]
+        return self._levels(self.values.ordered(image).contiguous()).double()
 
     def _levels(self, image: Tensor) -> Tensor:
         """(..., 3, H, W) uint8 or floats, in the order of the result's channels."""
@@ -83,12 +84,13 @@ class WarpTwin(Twin):
 
     def numbers(self, images: Tensor) -> Tensor:
         """The program's numbers (N, C, h, w) for images (N, 3, H, W) uint8."""
-        levels = self._levels(self.values.ordered(images.cpu()).contiguous()).double()
+        seen = through_file(images.cpu(), self.jpeg)
+        levels = self._levels(self.values.ordered(seen).contiguous()).double()
         return self.values.as_numbers(levels).float().to(images.device)
 
     def surrogate(self, images: Tensor) -> Tensor:
         """The same without rounding, for floats (N, 3, H, W) in [0, 1]."""
-        levels = self.values.ordered(images * 255)
+        levels = self.values.ordered(through_file(images, self.jpeg) * 255)
         return self.values.as_numbers(self._warped(levels, "exact"))
 
     def steps(self) -> str:

@@ -42,6 +42,11 @@ def aspect(found: Preprocessing) -> str:
     )
 
 
+def filed(found: Preprocessing) -> str:
+    """The JPEG file that comes first."""
+    return "writes no JPEG file" if found.file is None else f"writes {found.file} first"
+
+
 def matrix(found: Preprocessing) -> str:
     """A warp's matrix."""
     assert found.matrix is not None
