@@ -231,12 +231,35 @@ def test_bands_threads_and_strides_change_no_byte(threads: int):
     images = noise(2, 3, 541, 77, dtype=torch.uint8, seed=2)
     quality, before = torch.tensor([20, 90], dtype=torch.int32), torch.get_num_threads()
     wanted = definition.through_file(images, quality, "4:2:0")
+    floats = (images.float() / 255).requires_grad_()
+    push = noise(2, 3, 541, 77, dtype=torch.float32, seed=3)
+    (slopes,) = torch.autograd.grad(definition.through_file(floats, quality, "4:2:0"), floats, push)
+    found = []
     try:
-        torch.set_num_threads(threads)
-        assert torch.equal(jpeg(quality)(images), wanted)
-        assert torch.equal(jpeg(quality)(images.mT.contiguous().mT), wanted)
+        for count in (threads, 1):
+            torch.set_num_threads(count)
+            assert torch.equal(jpeg(quality)(images), wanted)
+            assert torch.equal(jpeg(quality)(images.mT.contiguous().mT), wanted)
+            made = jpeg(quality).function(floats)
+            assert torch.equal((made * 255).round().byte(), wanted)
+            found.append(torch.autograd.grad(made, floats, push)[0])
     finally:
         torch.set_num_threads(before)
+    assert torch.equal(*found)
+    limit = TOLERANCE["jpeg kernels"] * float(slopes.abs().max())
+    torch.testing.assert_close(found[0], slopes, rtol=0, atol=limit)
+
+
+def test_floats_between_two_levels_are_rounded_once():
+    """k + 1/2 levels, and the floats beside: a product in float32 is rounded to k + 1/2 itself."""
+    middle = ((torch.arange(255).double() + 0.5) / 255).float()
+    ends = torch.tensor([0.0, 1.0])
+    beside = [torch.nextafter(middle, end) for end in ends]
+    images = torch.cat((middle, *beside, ends))[:, None, None, None].expand(-1, 1, 8, 8)
+    levels = (images.double() * 255).round()
+    assert not torch.equal((images * 255).round().double(), levels)
+    # at quality 100 a flat block keeps its level
+    assert torch.equal(jpeg(100).function(images), (levels / 255).float())
 
 
 def test_compiled_exported_and_batched(tmp_path: Path, fresh_compiler: object):

@@ -63,6 +63,14 @@ def through_file(images: Tensor, quality: Tensor, subsampling: str) -> Tensor:
     return (levels / 255).to(images.dtype)
 
 
+def gradient(images: Tensor, quality: Tensor, subsampling: str, grad: Tensor) -> Tensor:
+    """The gradient of images (N, 1 or 3, H, W), from that of their files."""
+    with torch.enable_grad():
+        leaf = images.detach().requires_grad_()
+        made = through_file(leaf, quality, subsampling)
+    return torch.autograd.grad(made, leaf, grad)[0]
+
+
 def of_levels(levels: Tensor, quality: Tensor, subsampling: str) -> Tensor:
     """The same for levels (N, 1 or 3, H, W) from 0 to 255, int32 or float64; quality (N,)."""
     (height, width), (rows, columns) = levels.shape[2:], SAMPLING[subsampling]

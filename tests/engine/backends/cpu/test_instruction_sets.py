@@ -111,8 +111,11 @@ def test_the_digests_of_kernels_need_only_python():
         )
         first, *found[isa] = done.stdout.splitlines()
         assert first == f"isa {isa}"
-        # taps, methods and float types; 14 of fits, polar, transform, resize_torch and sphere
-        assert len(found[isa]) == len({line.split()[-1] for line in found[isa]}) == 16 + 14
+        # taps, methods and float types; of fits, polar, transform, resize_torch, sphere and jpeg 16
+        assert len(found[isa]) == len({line.split()[-1] for line in found[isa]}) == 16 + 16
+    files = [[line for line in lines if "jpeg" in line] for lines in found.values()]
+    assert len(files[0]) == 2  # with their gradient, of which no sum is fused
+    assert all(lines == files[0] for lines in files)
     if "avx512" in found:
         pairs = zip(found["avx2"], found["avx512"], strict=True)
         assert all("backward float32" in one for one, other in pairs if one != other)

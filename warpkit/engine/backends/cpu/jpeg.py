@@ -20,25 +20,22 @@ BAND = 256
 """The height of a band: two rows of blocks beside it are computed twice."""
 
 
-def forward(subsampling: str, images: Tensor, quality: Tensor) -> tuple[Tensor, Tensor]:
-    """As `jpeg.through_file`: images (N, 1 or 3, H, W), quality (N,), int32; also the levels."""
-    levels = images if images.dtype == torch.uint8 else _levels(images)
-    levels, quality = levels.contiguous(), quality.contiguous()
-    result = torch.from_numpy(empty(levels.shape, np.dtype(np.uint8)))
-    count, *size = levels.shape
-    block, units = _block("through_file", subsampling, (size[0], size[1], size[2]))
-    numbers = block.copy()
-    numbers[IMAGES], numbers[OUT] = calls.address(levels), calls.address(result)
-    numbers[QUALITIES] = calls.address(quality)
-    calls.launch(numbers, 0, count * units, levels.numel())
-    if images.dtype == torch.uint8:
-        return result, levels
-    return result.to(images.dtype).div_(255), levels
+def forward(subsampling: str, images: Tensor, quality: Tensor) -> tuple[Tensor, None]:
+    """As `jpeg.through_file`: images (N, 1 or 3, H, W), quality (N,), int32."""
+    if images.dtype == torch.float64:
+        levels = images.mul(255).round_().clamp_(0, 255).to(torch.uint8)
+        return forward(subsampling, levels, quality)[0].to(images.dtype).div_(255), None
+    images, quality = images.contiguous(), quality.contiguous()
+    result = _empty(images)
+    numbers, units = _call("through_file", subsampling, images, quality)
+    numbers[OUT] = calls.address(result)
+    calls.launch(numbers, 0, units, images.numel())
+    return result, None
 
 
 def backward(
     subsampling: str,
-    levels: Tensor,
+    kept: None,
     grads: tuple[Tensor, ...],
     tensors: tuple[Tensor, ...],
     wanted: tuple[bool, ...],
@@ -46,29 +43,37 @@ def backward(
     """The gradient of images (N, 1 or 3, H, W); that of float64 is the formula's."""
     images, quality = tensors
     if images.dtype == torch.float64:
-        with torch.enable_grad():
-            leaf = images.detach().requires_grad_()
-            made = jpeg.through_file(leaf, quality, subsampling)
-        return torch.autograd.grad(made, leaf, grads[0])[0], None
-    grad, quality = grads[0].contiguous(), quality.contiguous()
-    result = torch.from_numpy(empty(levels.shape, np.dtype(np.float32)))
-    count, *size = levels.shape
-    numbers = _block("file_backward", subsampling, (size[0], size[1], size[2]))[0].copy()
-    numbers[IMAGES], numbers[QUALITIES] = calls.address(levels), calls.address(quality)
+        return jpeg.gradient(images, quality, subsampling, grads[0]), None
+    images, grad, quality = images.contiguous(), grads[0].contiguous(), quality.contiguous()
+    result = _empty(images)
+    numbers, units = _call("file_backward", subsampling, images, quality)
     numbers[GRAD], numbers[GRAD_IMAGES] = calls.address(grad), calls.address(result)
-    calls.launch(numbers, 0, count, 4 * levels.numel())
+    calls.launch(numbers, 0, units, 4 * images.numel())
     return result, None
 
 
-def _levels(images: Tensor) -> Tensor:
-    return images.mul(255).round_().clamp_(0, 255).to(torch.uint8)
+def _empty(images: Tensor) -> Tensor:
+    dtype = np.dtype(np.uint8 if images.dtype == torch.uint8 else np.float32)
+    return torch.from_numpy(empty(images.shape, dtype))
+
+
+def _call(task: str, subsampling: str, images: Tensor, quality: Tensor) -> tuple[np.ndarray, int]:
+    """A block for images (N, C, H, W) and quality (N,) with their addresses, and the number of units."""
+    count, channels, height, width = images.shape
+    floats = images.dtype == torch.float32
+    block, bands = _block(task, subsampling, (channels, height, width), floats)
+    numbers = block.copy()
+    numbers[IMAGES], numbers[QUALITIES] = calls.address(images), calls.address(quality)
+    return numbers, count * bands
 
 
 @lru_cache(maxsize=calls.KEPT)
-def _block(task: str, subsampling: str, size: tuple[int, int, int]) -> tuple[np.ndarray, int]:
+def _block(
+    task: str, subsampling: str, size: tuple[int, int, int], floats: bool
+) -> tuple[np.ndarray, int]:
     """The block for images (channels, height, width), and the number of units of each."""
     rows, columns = SAMPLING[subsampling] if size[0] == 3 else (1, 1)
     bands = -(-size[1] // BAND)
-    names = ("channels", "height", "width", "rows", "columns", "bands", "band_rows")
-    given = (*size, rows, columns, bands, BAND // (BLOCK * rows))
+    names = ("channels", "height", "width", "rows", "columns", "bands", "band_rows", "floats")
+    given = (*size, rows, columns, bands, BAND // (BLOCK * rows), floats)
     return FILES.block(task, dict(zip(names, given, strict=True))), bands

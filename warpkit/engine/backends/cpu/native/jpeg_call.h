@@ -1,4 +1,4 @@
-// The block of JPEG files of images (N, 1 or 3, H, W), bytes; a unit is a band of one image.
+// The block of JPEG files of images (N, 1 or 3, H, W); a unit is a band of one image.
 #pragma once
 #include "call.h"
 
@@ -9,6 +9,8 @@
     /* for a gradient: that of the result, and of the images, float32 */                           \
     FIELD(grad) FIELD(grad_images)                                                                 \
     FIELD(channels) FIELD(height) FIELD(width)                                                     \
+    /* whether images and result are float32 in [0, 1], not bytes */                               \
+    FIELD(floats)                                                                                  \
     /* rows and columns of brightness per row and column of colour */                              \
     FIELD(rows) FIELD(columns)                                                                     \
     /* bands of an image, and rows of blocks of colour in a band */                                \

@@ -4,6 +4,7 @@
 // pair, the pixel that it names and the next one. Its weight holds both weights, the first one in
 // the lower half. A pair whose second weight is 0 reads the next pixel anyway, which may be one row
 // or column more than a tile has: axes.py leaves room for it.
+#include "int16.h"
 #include "kernels.h"
 #include "resize_walk.h"
 
@@ -14,12 +15,6 @@ namespace {
 constexpr int R = 16;               // transposed rows
 constexpr int WIDE = 2 * REGISTER;  // numbers of a row that are summed together
 
-template <int N> struct ZipLow16 {  // in every 8 numbers, as processors do
-    static constexpr int at(int k) { return k / 8 * 8 + k % 8 / 2 + k % 2 * N; }
-};
-template <int N> struct ZipHigh16 {
-    static constexpr int at(int k) { return ZipLow16<N>::at(k) + 4; }
-};
 // Packs sums below 2^16: in every 16 bytes those of a before those of b; 0 for negative ones.
 template <class V> INLINE V positive(V a, V b) {
     if constexpr (sizeof(V) > REGISTER) {

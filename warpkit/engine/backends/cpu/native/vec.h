@@ -161,7 +161,7 @@ template <class V> INLINE V pair_sums(V pairs, V weights) {
     else return (V)_mm_madd_epi16((__m128i)pairs, (__m128i)weights);
 #else
     else
-        return (pairs & 0xffff) * (weights << 16 >> 16) + (pairs >> 16) * (weights >> 16);
+        return (pairs << 16 >> 16) * (weights << 16 >> 16) + (pairs >> 16) * (weights >> 16);
 #endif
 }
 
