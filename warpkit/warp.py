@@ -17,6 +17,7 @@ from warpkit.core import checks
 from warpkit.core.caller_warnings import warn_of_lost_gradients
 from warpkit.core.sharding import batched
 from warpkit.core.slips import look_at_numbers, look_at_points, look_at_type
+from warpkit.engine.backends import takes_wide
 from warpkit.engine.binding import plan
 from warpkit.engine.binding.plan import Once, Plan
 from warpkit.engine.sampling import antialias_points
@@ -194,13 +195,16 @@ def _plan_warp(
             result = plain_warp(bits, to_source, fill, size)
         else:
             inputs = (bits, to_source, size, fill, rule, antialias)
-            result = antialiased_warp(name, plain_warp, *inputs)
+            wide = None
+            if image_gradient == "exact" and takes_wide(backend, image, to_source, fill):
+                wide = partial(_plain_warp, options, more | {"wide": True})
+            result = antialiased_warp(name, plain_warp, *inputs, wide)
     return Once(as_labels(restore_memory_format(result, bits), image.dtype))
 
 
 def _plain_warp(
     options: WarpOptions,
-    more: dict[str, Tensor],
+    more: dict[str, Any],
     image: Tensor,
     to_source: Tensor,
     fill: Tensor,
@@ -313,7 +317,9 @@ def _plan_sampling(
     if look:
         look_at_points(name, points, sides)
     if antialias is not False:
-        inputs = (partial(sample, rule=rule), image, points, fill, rule, antialias)
+        plain = partial(sample, rule=rule)
+        wide = partial(plain, wide=True) if takes_wide(module, image, points, fill) else None
+        inputs = (plain, image, points, fill, rule, antialias, wide)
         return Once(restore_memory_format(antialias_points.sample(name, *inputs), image))
     bits = as_bits(image)
     result = sample(bits, points, fill, rule, **sum_start, **options)

@@ -18,7 +18,7 @@ from warpkit.core.caller_warnings import warn_of_lost_gradients
 from warpkit.core.shapes import broadcast_shapes
 from warpkit.core.sharding import batched
 from warpkit.core.slips import look_at_sphere
-from warpkit.core.tracing import peel
+from warpkit.core.tracing import peel, wants_gradient
 from warpkit.engine.backends import spheres
 from warpkit.engine.sampling import sphere as definition
 from warpkit.engine.sampling.antialias import (
@@ -172,13 +172,19 @@ def rendered(
     whole = torch.eye(2, 3, dtype=torch.float64, device=sphere.device)
 
     def one_sample(
-        view: View, image: Tensor, to_view: Tensor, fill: Tensor, size: tuple[int, int]
+        view: View,
+        image: Tensor,
+        to_view: Tensor,
+        fill: Tensor,
+        size: tuple[int, int],
+        wide: bool = False,
     ) -> Tensor:
         """One sample per pixel of an image of `size`; to_view (2, 3) maps its pixels to the
         view's, as in `mean_of_samples`.
         """
         if is_plain(view):
-            return spheres.view(name, image, to_rays(view) @ to_3x3(to_view), size, interpolation)
+            matrix = to_rays(view) @ to_3x3(to_view)
+            return spheres.view(name, image, matrix, size, interpolation, wide)
         points = _places(view, to_view, size, sphere_size)
         return spheres.sample(name, image, points, interpolation)
 
@@ -186,7 +192,9 @@ def rendered(
         if counts == (1, 1):
             return one_sample(view, image, whole, fill, size)
         maps = whole.expand(*view.batch, 2, 3)
-        return mean_of_samples(partial(one_sample, view), image, maps, size, fill, counts)
+        plain = partial(one_sample, view)
+        wide = partial(plain, wide=True) if is_plain(view) and not wants_gradient(image) else None
+        return mean_of_samples(plain, image, maps, size, fill, counts, wide)
 
     fill = torch.zeros((), dtype=torch.float64, device=sphere.device)
     if antialias is False:

@@ -18,7 +18,8 @@ import torch
 from torch import Tensor
 
 from warpkit.core.checks import check_name, fail
-from warpkit.core.tracing import is_eager
+from warpkit.core.tracing import is_eager, wants_gradient
+from warpkit.engine.sampling.reference import compute_dtype
 from warpkit.engine.sampling.rules import SamplingRule
 
 BACKENDS = ("reference", "grid_sample", "cpu", "cuda")
@@ -81,6 +82,17 @@ class Backend(Protocol):
 # A backend may also have `sample_offsets` and `splat_offsets`: `sample` and `splat` at every
 # pixel's own position plus an offset, added in float64. And `prepare`, for plans: it returns a
 # function for further calls with images and mappings of the same memory layout, or None.
+
+
+def takes_wide(backend: object, image: Tensor, *others: Tensor) -> bool:
+    """Whether `warp` and `sample` of a backend take `wide=True` for such an image: a result that is
+    not rounded to the image's type, without a converted copy of the image.
+
+    image (..., C, H, W), and the other tensors of the call.
+    """
+    if backend is not backend_module("cpu") or not is_eager(image, *others):
+        return False
+    return image.dtype != compute_dtype(image.dtype) and not wants_gradient(image)
 
 
 class SplatBackend(Protocol):

@@ -16,17 +16,26 @@ from warpkit.engine.sampling.rules import SamplingRule
 
 
 def view(
-    function: str, picture: Tensor, matrix: Tensor, size: tuple[int, int], interpolation: str
+    function: str,
+    picture: Tensor,
+    matrix: Tensor,
+    size: tuple[int, int],
+    interpolation: str,
+    wide: bool = False,
 ) -> Tensor:
     """The values at pixels of `size` (h, w), for a public function; labels are copied.
 
-    picture (*I, C, H, W); matrix (*P, 3, 3), float64, maps (x, y, 1) to directions.
+    picture (*I, C, H, W); matrix (*P, 3, 3), float64, maps (x, y, 1) to directions. wide: the
+    result is not rounded to the picture's type.
     """
     backend = select_backend(function, "auto", picture, SamplingRule(interpolation, "wrap"))
     if backend is backend_module("cpu") and is_eager(picture, matrix):
-        result = operators.view(as_bits(picture), matrix, size, interpolation)
+        result = operators.view(as_bits(picture), matrix, size, interpolation, wide)
+        if wide:
+            return restore_memory_format(result, picture)
         return as_labels(restore_memory_format(result, picture), picture.dtype)
     points = sphere.places_of_pixels(matrix, size, picture.shape[-2:])
+    picture = picture.to(compute_dtype(picture.dtype)) if wide else picture
     return sample(function, picture, points, interpolation)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import torch
 from torch import Tensor
 
 from warpkit.engine.binding.operator import Operator
@@ -11,31 +12,43 @@ from warpkit.engine.operators import native
 from warpkit.engine.sampling import sphere
 from warpkit.engine.sampling.reference import compute_dtype
 
+HALVES = (torch.float16, torch.bfloat16)
+
 
 class View(NamedTuple):
     """The options of a view."""
 
     size: tuple[int, int]
     interpolation: str
+    wide: bool = False
+    """The result is not rounded to the picture's type."""
 
 
-def view(picture: Tensor, matrix: Tensor, size: tuple[int, int], interpolation: str) -> Tensor:
+def view(
+    picture: Tensor,
+    matrix: Tensor,
+    size: tuple[int, int],
+    interpolation: str,
+    wide: bool = False,
+) -> Tensor:
     """The values at pixels of `size` (h, w), with labels as their bits.
 
     picture (*I, C, H, W); matrix (*P, 3, 3), float64, maps (x, y, 1) to directions.
     """
     if interpolation == "nearest":  # it has no slope, and autograd should report that
         matrix = matrix.detach()
-    floating = picture.is_floating_point()
-    inputs = picture.to(compute_dtype(picture.dtype)) if floating else picture
-    return VIEW(View(size, interpolation), inputs, matrix).to(picture.dtype)
+    return VIEW(View(size, interpolation, wide), picture, matrix)
 
 
 def _formula(options: View, picture: Tensor, matrix: Tensor) -> Tensor:
     """As `sphere.sample`."""
     points = sphere.places_of_pixels(matrix, options.size, picture.shape[-2:])
-    return sphere.sample(picture, points, options.interpolation)
+    dtype = picture.dtype
+    if dtype in HALVES or options.wide:  # rounded once
+        picture = picture.to(compute_dtype(dtype))
+    found = sphere.sample(picture, points, options.interpolation)
+    return found if options.wide else found.to(dtype)
 
 
 VIEW = Operator(_formula, {"cpu": native("sphere")})
-"""picture (*I, C, H, W), no half; matrix (*P, 3, 3), float64: (*batch, C, h, w)."""
+"""picture (*I, C, H, W); matrix (*P, 3, 3), float64: (*batch, C, h, w)."""

@@ -74,14 +74,18 @@ def warp(
     fill: Tensor,
     rule: SamplingRule,
     samples: bool | int,
+    wide_warp: PlainWarp | None = None,
 ) -> Tensor:
-    """Arguments as in `reference.warp`; `samples` is True, or a number along each axis."""
+    """Arguments as in `reference.warp`; `samples` is True, or a number along each axis.
+
+    wide_warp: a plain warp that does not round its results to the image's type, if there is one;
+    otherwise the image is converted.
+    """
     foot = footprint(to_source, size)
     if samples is not True:
         minifies = (foot.largest > 1 + SLACK)[..., None, :, :]
-        mean = mean_of_samples(
-            plain_warp, image, to_source, size, fill, (int(samples), int(samples))
-        )
+        given = (image, to_source, size, fill, (int(samples), int(samples)))
+        mean = mean_of_samples(plain_warp, *given, wide_warp)
         if _all_minify(minifies):
             return mean
         return torch.where(minifies, mean, plain_warp(image, to_source, fill, size))
@@ -97,7 +101,7 @@ def warp(
         """Items that take n samples each; tensors as in `warp`, and their footprint if known."""
         if n == (1, 1):
             return plain_warp(image, to_source, fill, size)
-        mean = mean_of_samples(plain_warp, image, to_source, size, fill, n)
+        mean = mean_of_samples(plain_warp, image, to_source, size, fill, n, wide_warp)
         if to_source.shape[-2] == 2:
             return mean
         minifies = (foot or footprint(to_source, size)).largest > 1 + SLACK
@@ -238,12 +242,16 @@ def mean_of_samples(
     size: tuple[int, int],
     fill: Tensor,
     counts: tuple[int, int],
+    wide_warp: PlainWarp | None = None,
 ) -> Tensor:
     """The mean of counts x samples on a grid in each output pixel, in the image's type.
 
-    image (*I, C, H, W); to_source (*M, 2 or 3, 3); fill broadcasts to the result.
+    image (*I, C, H, W); to_source (*M, 2 or 3, 3); fill broadcasts to the result; wide_warp: as in
+    `warp`.
     """
-    pixels = image.to(compute_dtype(image.dtype))  # rounded once, at the end
+    # rounded once, at the end
+    pixels = image.to(compute_dtype(image.dtype)) if wide_warp is None else image
+    plain_warp = wide_warp or plain_warp
     batch = broadcast_shapes(image.shape[:-3], to_source.shape[:-2])
     (height, width), (across, down) = size, counts
     if exports_to_onnx():  # the number of pieces would fix a dynamic batch size

@@ -38,10 +38,12 @@ def sample(
     fill: Tensor,
     rule: SamplingRule,
     samples: bool | int,
+    wide_sample: Sample | None = None,
 ) -> Tensor:
     """image (*I, C, H, W) at points (*P, h, w, 2), averaged where these are more than 1 apart.
 
-    fill broadcasts to the result (*batch, C, h, w); `samples` is True, or a number along each axis.
+    fill broadcasts to the result (*batch, C, h, w); `samples` is True, or a number along each axis;
+    wide_sample: as `wide_warp` of `antialias.warp`.
     """
     points = points.double()
     across, down = derivative(points, -2), derivative(points, -3)
@@ -54,7 +56,9 @@ def sample(
         value = plain_sample(image, points, fill)
         if n == (1, 1):
             return value
-        square = _mean(plain_sample, image, points, steps, fill, n)
+        pixels = image.to(compute_dtype(image.dtype)) if wide_sample is None else image
+        square = _mean(wide_sample or plain_sample, pixels, points, steps, fill, n)
+        square = convert(square, image.dtype)  # rounded once
         minify = _largest(*(step.detach() for step in steps)) > 1 + SLACK
         return torch.where(minify[..., None, :, :], square, value)
 
@@ -145,22 +149,21 @@ def _mean(
     fill: Tensor,
     counts: tuple[int, int],
 ) -> Tensor:
-    """The mean of counts x samples on a grid in each output pixel, in the image's type.
+    """The mean of counts x samples on a grid in each output pixel, in the samples' type.
 
     Tensors as in `sample`; steps: the derivatives with respect to x and y, (*P, h, w, 2), pixels.
     """
-    pixels = image.to(compute_dtype(image.dtype))  # rounded once, at the end
     batch = broadcast_shapes(image.shape[:-3], points.shape[:-3])
     missing = len(batch) - (points.ndim - 3)
     points, across, down = (t[(None,) * missing] for t in (points, *steps))
     outputs = math.prod(batch) * image.shape[-3] * points.shape[-3] * points.shape[-2]
     at_once = max(AT_ONCE // max(outputs, 1), 1)
     offsets = list(product(*([(k + 0.5) / n - 0.5 for k in range(n)] for n in counts)))
-    total = torch.zeros((), dtype=pixels.dtype, device=image.device)
+    total = torch.zeros((), dtype=compute_dtype(image.dtype), device=image.device)
     for first in range(0, len(offsets), at_once):
         piece = [points + across * dx + down * dy for dx, dy in offsets[first : first + at_once]]
         if len(piece) == 1:
-            total = total + plain_sample(pixels, piece[0], fill)
+            total = total + plain_sample(image, piece[0], fill)
         else:
-            total = total + plain_sample(pixels, torch.stack(piece), fill).sum(0)
-    return convert(total / len(offsets), image.dtype)
+            total = total + plain_sample(image, torch.stack(piece), fill).sum(0)
+    return total / len(offsets)

@@ -21,6 +21,7 @@ SMALL = 300_000
 the smallest picture has (355,000)."""
 
 MATRIX = torch.tensor([[6.1, 0.3, 3.2], [0.1, 6.3, 4.1]])
+SHRINKING = torch.tensor([[0.6, 0.05, 3.2], [0.1, 0.7, -20.0]])
 HOMOGRAPHY = torch.cat((MATRIX, torch.tensor([[1e-6, 2e-6, 1.0]])))
 CAMERA = torch.tensor([[500.0, 0, 16], [0, 500, 16], [0, 0, 1]])
 FLOW = torch.randn(32, 32, 2, generator=torch.Generator().manual_seed(4)) + 9
@@ -32,7 +33,11 @@ WARPS: dict[str, Callable[[Tensor], Tensor]] = {
     "affine, nearest": lambda x: wk.warp_affine(x, MATRIX, size=(32, 32), interpolation="nearest"),
     "affine, bicubic": lambda x: wk.warp_affine(x, MATRIX, size=(32, 32), interpolation="bicubic"),
     "affine, enlarged": lambda x: wk.warp_affine(x, MATRIX / 8, size=(32, 32), border="reflect"),
-    "affine, antialias": lambda x: wk.warp_affine(x, MATRIX, size=(32, 32), antialias=True),
+    "affine, antialias": lambda x: wk.warp_affine(x, SHRINKING, size=(16, 16), antialias=True),
+    "remap, antialias": lambda x: wk.remap(x, POINTS[:4, :4] / 50, antialias=True),
+    "perspective, antialias": lambda x: wk.warp_perspective(
+        x, torch.cat((SHRINKING, HOMOGRAPHY[2:])), size=(16, 16), antialias=2
+    ),
     "affine, opencv5": lambda x: wk.warp_affine(x, MATRIX, size=(32, 32), arithmetic="opencv5"),
     "perspective": lambda x: wk.warp_perspective(x, HOMOGRAPHY, size=(32, 32)),
     "remap": lambda x: wk.remap(x, POINTS),
@@ -45,16 +50,21 @@ WARPS: dict[str, Callable[[Tensor], Tensor]] = {
     "warp_flow": lambda x: wk.warp_flow(x, FLOW),
     "camera.undistort": lambda x: wk.camera.undistort(x, CAMERA, (-0.2, 0.05, 0, 0), size=(32, 32)),
     "sample_pixels": lambda x: wk.sample_pixels(x, POINTS[0]),
+    "camera.from_sphere, antialias": lambda x: wk.camera.from_sphere(
+        x[..., :200, :400], (16, 16), field_of_view=60.0, antialias=2
+    ),
     "warp_perspective, opencv4": lambda x: wk.warp_perspective(
         x, HOMOGRAPHY, size=(32, 32), arithmetic="opencv4"
     ),
 }
 
 
-@pytest.mark.parametrize("dtype", TYPES[:2], ids=str)
+@pytest.mark.parametrize("dtype", TYPES, ids=str)
 @pytest.mark.parametrize("view", VIEWS)
 @pytest.mark.parametrize("name", WARPS)
 def test_a_view_is_read_in_place(name, view, dtype):
+    if "opencv" in name and dtype in TYPES[2:]:
+        return  # OpenCV warps no halves
     call, image = WARPS[name], VIEWS[view](rows(HEIGHT, WIDTH, dtype))
     first = call(image)
     assert torch.equal(call(image), first)

@@ -27,7 +27,8 @@ from warpkit.engine.sampling.resize import ResizeRule
 from warpkit.engine.sampling.rules import SamplingRule
 
 HALVES = (torch.float16, torch.bfloat16)
-"""Types in which the processor does not compute."""
+"""Types in which the processor does not compute. Kernels read them; for torch's operators the image
+is converted."""
 
 
 def unsupported_reasons(image: Tensor, rule: SamplingRule | ResizeRule) -> list[str]:
@@ -48,9 +49,15 @@ def warp(
     fill: Tensor,
     rule: SamplingRule,
     values: Values | None = None,
+    *,
+    wide: bool = False,
 ) -> Tensor:
-    """As `reference.warp`; values: as in `with_exact_gradient`, here and below."""
-    return _warp(image, to_source.double(), size, fill, rule, values, forward=False)
+    """As `reference.warp`; values: as in `with_exact_gradient`, here and below.
+
+    wide: the result is not rounded to the image's type, here and below. Only for what
+    `backends.takes_wide` says.
+    """
+    return _warp(image, to_source.double(), size, fill, rule, values, forward=False, wide=wide)
 
 
 def warp_forward(
@@ -74,16 +81,17 @@ def _warp(
     values: Values | None,
     *,
     forward: bool,
+    wide: bool = False,
 ) -> Tensor:
     """forward: `matrix` (*M, 2 or 3, 3) maps source -> destination."""
-    if image.dtype in HALVES:
-        found = _warp(image.float(), matrix, size, fill, rule, values, forward=forward)
-        return found.to(image.dtype)
     if is_eager(image, matrix, fill):
         from warpkit.engine.backends.cpu import autograd
 
-        options = autograd.WarpOptions(size, rule, forward, relative=False)
+        options = autograd.WarpOptions(size, rule, forward, relative=False, wide=wide)
         return autograd.call(image, matrix, fill, options, values)
+    if image.dtype in HALVES:
+        found = _warp(image.float(), matrix, size, fill, rule, values, forward=forward)
+        return found.to(image.dtype)
     from warpkit.engine.backends.cpu.operators import OPERATORS
 
     to_source = inverse_map(matrix.double()) if forward else matrix
@@ -96,16 +104,19 @@ def sample(
     fill: Tensor,
     rule: SamplingRule,
     values: Values | None = None,
+    *,
+    wide: bool = False,
 ) -> Tensor:
     """As `reference.sample`."""
-    if image.dtype in HALVES:
-        return sample(image.float(), points, fill, rule, values).to(image.dtype)
     points = points.to(compute_dtype(points.dtype))
     if is_eager(image, points, fill):
         from warpkit.engine.backends.cpu import autograd
 
-        options = autograd.WarpOptions(points.shape[-3:-1], rule, forward=False, relative=False)
+        size = points.shape[-3:-1]
+        options = autograd.WarpOptions(size, rule, forward=False, relative=False, wide=wide)
         return autograd.call(image, points, fill, options, values)
+    if image.dtype in HALVES:
+        return sample(image.float(), points, fill, rule, values).to(image.dtype)
     from warpkit.engine.backends.cpu.operators import OPERATORS
 
     return OPERATORS.sample(image, points, fill, rule)
@@ -122,8 +133,6 @@ def sample_offsets(
 
     Tensors as in `reference.sample`. Plain offsets are added when they are read.
     """
-    if image.dtype in HALVES:
-        return sample_offsets(image.float(), offsets, fill, rule, values).to(image.dtype)
     if is_eager(image, offsets, fill):
         from warpkit.engine.backends.cpu import autograd
 
@@ -174,7 +183,7 @@ def prepare(
     from warpkit.engine.backends.cpu.warp_calls import TYPES
 
     points = mapping.shape[-1] == 2
-    if image.dtype not in TYPES or (points and mapping.dtype in HALVES):
+    if image.dtype not in (*TYPES, *HALVES) or (points and mapping.dtype in HALVES):
         return None  # computed in float32
     options = autograd.WarpOptions(tuple(size), rule, forward, relative)
     return autograd.prepare(image, mapping, fill, options)

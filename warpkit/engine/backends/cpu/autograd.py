@@ -23,6 +23,7 @@ from warpkit.engine.sampling.exact_gradient import Values
 from warpkit.engine.sampling.layout import are_planes, batch_of, dense_mapping
 from warpkit.engine.sampling.maps import added_to_pixels
 from warpkit.engine.sampling.maps import inverse_vjp as inverse_vjp_by_torch
+from warpkit.engine.sampling.reference import compute_dtype
 from warpkit.engine.sampling.rules import SamplingRule
 
 
@@ -37,6 +38,8 @@ class WarpOptions(NamedTuple):
     """The mapping is offsets of points from their pixel, added in float64."""
     made: tuple[WarpCall, Tensor] | None = None
     """The prepared call, and the fill in its format, if the mapping has the kernel's layout."""
+    wide: bool = False
+    """The result is not rounded to the image's type."""
 
 
 def call(
@@ -63,10 +66,14 @@ def call(
 
 def _result(image: Tensor, source: Tensor, fill: Tensor, options: WarpOptions) -> Tensor:
     """As `call`, for a map destination -> source: source (*M, 2 or 3, 3) or (*P, h, w, 2)."""
+    size, rule, relative, wide = options.size, options.rule, options.relative, options.wide
     if options.made is not None:
-        return launch.result(options.made[0], image, source, options.made[1])
-    size, rule, relative = options.size, options.rule, options.relative
-    return launch.forward(image, source, fill, size, rule, relative=relative)
+        found = launch.result(options.made[0], image, source, options.made[1])
+    else:
+        found = launch.forward(image, source, fill, size, rule, relative=relative, wide=wide)
+    if wide:
+        return found.to(compute_dtype(image.dtype))  # nearest moves bits
+    return found.to(image.dtype) if found.dtype != image.dtype else found
 
 
 @lasting
@@ -138,10 +145,12 @@ class EagerWarp(torch.autograd.Function):
         """Another launch; or the operator, if it is differentiated or batched."""
         grad, grad_source = (*grads, None)[:2]
         image, source, fill = ctx.saved_tensors
-        size, rule, forward, relative, made = ctx.options
+        size, rule, forward, relative, made, _ = ctx.options
         wanted = list(ctx.needs_input_grad[:3])
         short = not torch.is_grad_enabled() and is_eager(*(g for g in grads if g is not None))
         found: Any = (None, None, None)
+        if grad is not None:
+            grad = grad.to(compute_dtype(image.dtype))
         if grad is not None and short:
             extra: Any = {"relative": relative, "made": made and made[0]}
             found = launch.backward(grad, image, ctx.dense, fill, size, rule, wanted, **extra)
@@ -150,12 +159,15 @@ class EagerWarp(torch.autograd.Function):
 
             names = (list(size), rule.interpolation, rule.border, wanted)
             points = added_to_pixels(source) if relative else source
-            found = OPERATORS.call_backward(grad, image, points, fill, *names)
+            whole = image.to(grad.dtype)  # of halves
+            found = OPERATORS.call_backward(grad, whole, points, fill, *names)
             if relative:
                 found = (found[0], found[1].to(source.dtype), found[2])
         grad_image, grad_mapping, grad_fill = (
             g if want else None for g, want in zip(found, wanted, strict=True)
         )
+        if grad_image is not None:
+            grad_image = grad_image.to(image.dtype)
         if grad_source is not None:
             grad_mapping = grad_source if grad_mapping is None else grad_mapping + grad_source
         if forward and grad_mapping is not None:

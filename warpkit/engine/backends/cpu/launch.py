@@ -56,6 +56,7 @@ def prepared(
     rule: SamplingRule,
     listed: bool = False,
     relative: bool = False,
+    wide: bool = False,
 ) -> WarpCall:
     """The call for tensors as in `forward`: the image may have any strides.
 
@@ -64,7 +65,7 @@ def prepared(
     batch_dims = image.ndim - 3 if not listed else 1
     batch_dims = max(batch_dims, mapping.ndim - (3 if mapping.shape[-1] == 2 else 2))
     channels_last = batch_dims == 1 and is_channels_last(image)
-    return _call_of(image, mapping, fill, size, rule, listed, relative, channels_last)
+    return _call_of(image, mapping, fill, size, rule, listed, relative, channels_last, wide)
 
 
 def _call_of(
@@ -76,6 +77,7 @@ def _call_of(
     listed: bool,
     relative: bool,
     channels_last: bool,
+    wide: bool = False,
 ) -> WarpCall:
     """As `prepared`, with tensors as there.
 
@@ -96,6 +98,7 @@ def _call_of(
             border=rule.border,
             listed=listed,
             relative=relative,
+            wide=wide,
         )
     )
 
@@ -108,12 +111,13 @@ def forward(
     rule: SamplingRule,
     image_of: np.ndarray | None = None,
     relative: bool = False,
+    wide: bool = False,
 ) -> Tensor:
-    """The result, (*batch, C, h, w).
+    """The result, (*batch, C, h, w); of halves in float32, unless nearest moves them.
 
     image_of (N,), int64 and within the images (B, C, H, W): the image for each of (N,) matrices.
     None: images and `mapping` broadcast. relative: points are offsets from their pixel, added in
-    float64.
+    float64. wide: integers are not rounded, and the result is float64.
 
     image (*I, C, H, W); mapping (*M, 2 or 3, 3), destination -> source, or (*P, h, w, 2), pixels;
     fill broadcasts to the result.
@@ -121,7 +125,7 @@ def forward(
     listed = image_of is not None
     # with a torch function, so that function modes can see where a gradient ends
     image = image.detach()
-    call = prepared(image, mapping, fill, size, rule, listed, relative)
+    call = prepared(image, mapping, fill, size, rule, listed, relative, wide)
     fill = stored_fill(call, as_shown(fill, image.dtype) if call.taps == 1 else fill)
     return result(call, image, dense_mapping(mapping), fill, image_of)
 
@@ -134,7 +138,7 @@ def result(
     image (*I, C, H, W); mapping (*M, 2 or 3, 3) or (*P, h, w, 2); fill from `stored_fill`.
     """
     key, shapes = call.key, call.shapes
-    out = room(shapes.shape, key.dtype, key.channels_last)
+    out = room(shapes.shape, key.made, key.channels_last)
     if shapes.values:
         numbers = call.numbers.copy()
         # as `calls.address`, whose calls would take 0.2 us more
@@ -163,8 +167,8 @@ def as_shown(fill: Tensor, dtype: torch.dtype) -> Tensor:
 
     fill broadcasts to the result.
     """
-    if fill.dtype == dtype:
-        return fill
+    if fill.dtype == dtype or dtype.is_floating_point:
+        return fill.to(dtype)
     low, high, kind = torch.iinfo(dtype).min, torch.iinfo(dtype).max, _numpy(dtype)
     with np.errstate(invalid="ignore"):
         numbers = np.rint(fill.numpy(force=True)).clip(low, high)
@@ -256,7 +260,8 @@ def backward(
 
     made: the call of the forward pass, if known. ends: see `by_strips`.
 
-    grad (*batch, C, h, w); the other tensors as in `forward`.
+    grad (*batch, C, h, w), of halves in float32, as the gradients are; the other tensors as in
+    `forward`.
     """
     taps = TAPS[rule.interpolation]
     needs = needs_image, needs_mapping, needs_fill = wanted[0], wanted[1] and taps > 1, wanted[2]
@@ -330,7 +335,7 @@ def _numpy(dtype: torch.dtype) -> np.dtype:
 
 def room(shape: Sequence[int], dtype: torch.dtype, channels_last: bool) -> Tensor:
     """Memory for an image or a result, from our pool if it is large enough to be worthwhile."""
-    if prod(shape) * dtype.itemsize < LEAST:
+    if prod(shape) * dtype.itemsize < LEAST or dtype == torch.bfloat16:  # which numpy lacks
         layout = torch.channels_last if channels_last else torch.contiguous_format
         return torch.empty(shape, dtype=dtype, device="cpu", memory_format=layout)
     return _tensor(empty(prod(shape), _numpy(dtype)), shape, channels_last)

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from warpkit.engine.backends.cpu import calls, launch
 from warpkit.engine.backends.cpu.memory import empty
+from warpkit.engine.backends.cpu.warp_calls import HALVES
 from warpkit.engine.operators.sphere import View
 from warpkit.engine.sampling import sphere
 from warpkit.engine.sampling.labels import as_signed
@@ -58,7 +59,7 @@ def forward(
     options: View, picture: Tensor, matrix: Tensor
 ) -> tuple[Tensor, tuple[Tensor, np.ndarray, list[Cap]]]:
     """As `sphere.view`; and the positions (NaN in caps), the ends of their rows, and the caps."""
-    size, interpolation = options
+    size, interpolation, wide = options
     sphere_size = (picture.shape[-2], picture.shape[-1])
     nearest = interpolation == "nearest"
     places, ends = found_places(matrix, size, sphere_size, fixed=nearest)
@@ -68,13 +69,21 @@ def forward(
             cap.mine[..., None], torch.nan, places[..., cap.y, cap.x, :]
         )
     rule, nothing = _rule(interpolation), _nothing(picture)
-    result = launch.forward(picture, places, nothing, size, rule)
+    result = launch.forward(picture, places, nothing, size, rule, wide=wide)
     bits = as_signed(result)
     for cap in caps:
-        values = _of_cap(cap, _strip(picture, cap), matrix, interpolation)
+        strip = _strip(picture, cap)
+        strip = strip if nearest else strip.to(result.dtype) if wide else _read(strip)
+        values = _of_cap(cap, strip, matrix, interpolation)
         others = bits[..., cap.y, cap.x]
         bits[..., cap.y, cap.x] = torch.where(cap.mine[..., None, :], as_signed(values), others)
-    return result, (places, ends, caps)
+    kind = compute_dtype(picture.dtype) if wide else picture.dtype
+    return result.to(kind), (places, ends, caps)
+
+
+def _read(strip: Tensor) -> Tensor:
+    """Rows of halves in float32."""
+    return strip.float() if strip.dtype in HALVES else strip
 
 
 def _caps(places: Tensor, ends: np.ndarray, height: int, interpolation: str) -> list[Cap]:
@@ -124,8 +133,9 @@ def backward(
     wanted: Sequence[bool],
 ) -> tuple[Tensor, Tensor | None]:
     """The gradients to the tensors of `VIEW`, by two launches, and the definition in the caps."""
-    (size, interpolation), (places, ends, caps) = options, kept
+    (size, interpolation, _), (places, ends, caps) = options, kept
     (grad,), (picture, matrix) = grads, tensors
+    grad = grad.to(compute_dtype(picture.dtype))
     rule, needs = _rule(interpolation), [*wanted, False]
     inputs = (grad, picture, places, _nothing(picture), size, rule, needs)
     grad_picture, grad_places, _ = launch.backward(*inputs, ends=ends)
@@ -134,7 +144,8 @@ def backward(
         grad_matrix = _to_matrix(matrix, grad_places, size, (picture.shape[-2], picture.shape[-1]))
     for cap in caps:
         with torch.enable_grad():
-            strip, leaf = (t.detach().requires_grad_() for t in (_strip(picture, cap), matrix))
+            strip = _read(_strip(picture, cap))
+            strip, leaf = (t.detach().requires_grad_() for t in (strip, matrix))
             values = _of_cap(cap, strip, leaf, interpolation)
         push = torch.where(cap.mine[..., None, :], grad[..., cap.y, cap.x], 0.0)
         to_strip, to_matrix = torch.autograd.grad(values, (strip, leaf), push, allow_unused=True)
@@ -142,7 +153,7 @@ def backward(
             _strip(grad_picture, cap).add_(to_strip)
         if grad_matrix is not None and to_matrix is not None:
             grad_matrix = grad_matrix + to_matrix
-    return grad_picture, grad_matrix
+    return grad_picture.to(picture.dtype), grad_matrix
 
 
 # -- the kernels of native/sphere.cpp --

@@ -32,7 +32,10 @@ TYPES = {
     torch.int16: 3,
     torch.uint16: 4,
 }
-"""The supported types of images, as the library numbers them."""
+"""The types of images that kernels compute or round to, as the library numbers them."""
+
+HALVES = {torch.float16: 5, torch.bfloat16: 6}
+"""Types of images that kernels only read, and compute in float32."""
 
 TILE = 32
 """A tile has TILE x TILE pixels of the result."""
@@ -66,6 +69,17 @@ class WarpKey(NamedTuple):
     """A list determines the image of each matrix, and the batch is that of the matrices."""
     relative: bool
     """Points are offsets from their pixel, added in float64."""
+    wide: bool = False
+    """The result is not rounded to the image's type; that of halves never is."""
+
+    @property
+    def made(self) -> torch.dtype:
+        """The result's type."""
+        if TAPS[self.interpolation] == 1:
+            return self.dtype
+        if self.dtype in HALVES:
+            return torch.float32
+        return torch.float64 if self.wide and not self.dtype.is_floating_point else self.dtype
 
 
 class WarpShapes(NamedTuple):
@@ -157,7 +171,7 @@ def warp_call(key: WarpKey) -> WarpCall:
         images, step = np.empty(0, np.int64), batch_strides[0]
     else:
         images, step = broadcast_index(key.image[:-3], shapes.batch, tuple(batch_strides)), 1
-    taps, item_size = TAPS[key.interpolation], key.dtype.itemsize
+    taps, item_size = TAPS[key.interpolation], key.made.itemsize
     item, channel, row, column = fill_strides(key.fill)
     border_y, border_x = shapes.border
     numbers = {
@@ -176,7 +190,8 @@ def warp_call(key: WarpKey) -> WarpCall:
         "border_y": border_y,
         "border_x": border_x,
         "kind": shapes.kind,
-        "type": TYPES.get(key.dtype, -1),
+        "type": (TYPES | HALVES).get(key.dtype, -1),
+        "wide": key.made != key.dtype,
         "interpolation": CODE[key.interpolation],
         "taps": taps,
         "number_bytes": item_size,

@@ -37,8 +37,8 @@
     FIELD(cell_width) FIELD(cell_height)                                                           \
     /* nearest: the bytes of a pixel; the source pixel of each column and row (int64) */           \
     FIELD(pixel_bytes) FIELD(columns) FIELD(rows)                                                  \
-    /* windows (resize_windows.cpp): the kernel that reads them, 1 if the image is float16 and 2 */ \
-    /* if it is bfloat16; the image's rows in each band's window (int32), and where each band's */ \
+    /* windows (resize_windows.cpp): the kernel that reads them; the image's `Type` if it is a */    \
+    /* half; the image's rows in each band's window (int32), and where each band's rows */         \
     /* begin; the columns that windows have (int32), if not all: `width` is their number, and */   \
     /* other fields refer to them; what y_pixel or `read` is for the kernel; a window's numbers */ \
     /* and those of a row */                                                                       \
@@ -57,7 +57,7 @@ struct ResizeCall : Call {
     }
 };
 
-constexpr int64_t INT32 = UINT16 + 1;  // another `Type`, only for sums
+constexpr int64_t INT32 = BFLOAT16 + 1;  // another `Type`, only for sums
 
 // A sum of floats is rounded to the pixels' type if that is an integer type. A sum of integers is
 // shifted, or scaled in float32. OpenCV's 8-bit bilinear and bicubic, the sums of floats that begin

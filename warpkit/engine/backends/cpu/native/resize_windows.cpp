@@ -2,6 +2,7 @@
 // are halves. Each piece of work reads a window: the rows and columns that it needs, gathered into
 // adjacent numbers of the kernels' type. So nothing is as large as the image, and the kernels run
 // unchanged.
+#include "halves.h"
 #include "kernels.h"
 #include "memory.h"
 
@@ -10,32 +11,6 @@ namespace WARPKIT_ISA {
 namespace {
 
 constexpr int64_t TOGETHER = 16;  // rows that are gathered column by column
-
-struct Half {
-    uint16_t bits;
-    explicit operator float() const {
-        const uint32_t sign = uint32_t(bits & 0x8000) << 16, rest = bits & 0x7FFF;
-        constexpr uint32_t MORE = uint32_t(127 - 15) << 23;  // the exponents' zeros differ
-        const float tiny = float(rest) * 0x1p-24f;           // without an exponent
-        uint32_t tiny_bits;
-        memcpy(&tiny_bits, &tiny, 4);
-        uint32_t found = (rest << 13) + (rest >= 0x7C00 ? 2 * MORE : MORE);
-        found = sign | (rest < 0x400 ? tiny_bits : found);
-        float number;
-        memcpy(&number, &found, 4);
-        return number;
-    }
-};
-
-struct BFloat {
-    uint16_t bits;
-    explicit operator float() const {
-        const uint32_t found = uint32_t(bits) << 16;
-        float number;
-        memcpy(&number, &found, 4);
-        return number;
-    }
-};
 
 // Gathers columns source .. source_end of those that windows have, of some rows of a plane.
 template <class S, class T> struct Gather {
@@ -140,7 +115,8 @@ template <class S, class T> void in_windows(const Call &call, int64_t begin, int
 
 Kernel choose_resize_windows(const Call &call) {
     const ResizeCall &p = as<ResizeCall>(call);
-    if (p.halves) return p.halves == 1 ? in_windows<Half, float> : in_windows<BFloat, float>;
+    if (p.halves == FLOAT16) return in_windows<Half, float>;
+    if (p.halves == BFLOAT16) return in_windows<BFloat, float>;
     switch (p.type) {
         case UINT8: return in_windows<uint8_t, uint8_t>;
         case INT16:

@@ -85,7 +85,7 @@ template <class R> struct Group {
     const WarpCall &call;
     int count;
     Fill<R> fill;
-    bool own_type;               // the image has the computation's type
+    bool own_type;               // the result has the computation's type
     int64_t plane, pixel, line;  // steps of the result: to the next channel, pixel and row
     int64_t start;               // the tile's position in the result
     const R *planes[GROUP];      // of the image, see `Tile::planes_of`
@@ -100,14 +100,14 @@ template <class R> struct Group {
           fill{at<const R>(p.fill) + item * p.fill_item + channel * p.fill_channel +
                    t.y0 * p.fill_row + t.x0 * p.fill_column,
                p},
-          own_type(p.type == (sizeof(R) == 4 ? FLOAT32 : FLOAT64)) {
+          own_type(p.wide || p.type == (sizeof(R) == 4 ? FLOAT32 : FLOAT64)) {
         const int64_t area = p.out_height * p.out_width;
         plane = p.channels_last ? 1 : area, pixel = p.channels_last ? p.channels : 1;
         line = p.out_width * pixel;
         start = item * p.channels * area + channel * plane + t.y0 * line + t.x0 * pixel;
         const int64_t rest = p.channels - channel - count, next = rest > 0 ? channel + count : 0;
         ahead = at<const R>(p.image) + source + (p.pixel > 1 ? 0 : next * p.plane);
-        count_ahead = !own_type ? 0 : least<int64_t>(GROUP, rest > 0 ? rest : p.channels);
+        count_ahead = !own_type || p.wide ? 0 : least<int64_t>(GROUP, rest > 0 ? rest : p.channels);
         moved = rest <= 0;
         const R zeros[GROUP] = {};
         if (!t.empty) t.planes_of(p, source, channel, count, zeros, planes);
@@ -293,12 +293,12 @@ template <class R, int TAPS> void warp(const Call &call, int64_t begin, int64_t 
 
 }  // namespace
 
-// float32, and all other types by float64; more than one tap.
+// float32 and halves, and all other types by float64; more than one tap.
 Kernel choose_warp(const Call &call) {
     const WarpCall &p = as<WarpCall>(call);
     Kernel found = nullptr;
     with_taps(p.taps, [&](auto taps) {
-        if constexpr (taps > 1) found = p.type == FLOAT32 ? warp<float, taps> : warp<double, taps>;
+        if constexpr (taps > 1) found = computes_float(p.type) ? warp<float, taps> : warp<double, taps>;
     });
     return found;
 }

@@ -18,6 +18,8 @@
     FIELD(border_y) FIELD(border_x) FIELD(interpolation) FIELD(taps)                             \
     /* codes of `Kind` and of `Type`, and the bytes of a number */                               \
     FIELD(kind) FIELD(type) FIELD(number_bytes)                                                  \
+    /* whether the result has the computation's type, whatever the image's */                    \
+    FIELD(wide)                                                                                  \
     /* numbers of one matrix or field of points; whether points are float64, are offsets, and */ \
     /* are planes of x and y */                                                                  \
     FIELD(mapping_size) FIELD(double_points) FIELD(relative) FIELD(planar)                       \
@@ -56,7 +58,10 @@ struct WarpCall : Call {
 };
 
 enum Kind { POINTS = 0, AFFINE = 2, PERSPECTIVE = 3 };  // a matrix, by its number of rows
-enum Type { FLOAT32, FLOAT64, UINT8, INT16, UINT16 };
+// Halves are read, and the results of a warp are then float32.
+enum Type { FLOAT32, FLOAT64, UINT8, INT16, UINT16, FLOAT16, BFLOAT16 };
+
+inline bool computes_float(int64_t type) { return type == FLOAT32 || type >= FLOAT16; }
 
 // One piece of a backward pass. The lists of these depend only on shapes and the matrix, never on
 // the threads, and so does the order of every sum.

@@ -1,4 +1,5 @@
 // The windows of a tile: copies of the box that its pixels read, see tile.h.
+#include "halves.h"
 #include "neighbours.h"
 #include "tile.h"
 
@@ -15,8 +16,12 @@ template <class R, int DOWN> void Tile<R, DOWN>::planes_of(const WarpCall &p, in
                 at<const R>(p.image) + source + (channel + k) * p.plane + top * p.line + left;
     }
     if (in_place) return;
-    if constexpr (sizeof(R) == 4) copy<float>(p, source, channel, count, fill);
-    else switch (p.type) {  // all except float32 are computed in float64
+    if constexpr (sizeof(R) == 4) switch (p.type) {
+            case FLOAT16: return copy<Half>(p, source, channel, count, fill);
+            case BFLOAT16: return copy<BFloat>(p, source, channel, count, fill);
+            default: return copy<float>(p, source, channel, count, fill);
+        }
+    else switch (p.type) {
             case FLOAT64: return copy<double>(p, source, channel, count, fill);
             case UINT8: return copy<uint8_t>(p, source, channel, count, fill);
             case INT16: return copy<int16_t>(p, source, channel, count, fill);

@@ -17,7 +17,6 @@ from warpkit.engine.backends.cpu.memory import empty
 from warpkit.engine.backends.cpu.resize.opencv_calls import opencv_call
 from warpkit.engine.backends.cpu.resize.prepared import (
     CHANNEL,
-    HALVES,
     IMAGE,
     OUT,
     PIXEL,
@@ -30,6 +29,7 @@ from warpkit.engine.backends.cpu.resize.prepared import (
     torch_call,
     torch_nearest_call,
 )
+from warpkit.engine.backends.cpu.warp_calls import HALVES
 from warpkit.engine.sampling.layout import broadcast_index, is_channels_last
 from warpkit.engine.sampling.resize import KEPT_TABLES, Edges, ResizeRule
 

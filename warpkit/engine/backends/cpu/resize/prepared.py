@@ -27,7 +27,7 @@ from warpkit.engine.backends.cpu.resize.axes import (
     torch_axis,
 )
 from warpkit.engine.backends.cpu.resize.windows import Windows, windows_of_bands, windows_of_taps
-from warpkit.engine.backends.cpu.warp_calls import TYPES
+from warpkit.engine.backends.cpu.warp_calls import HALVES, TYPES
 from warpkit.engine.sampling.resize import KEPT_TABLES, Edges, ResizeRule
 
 RESIZES = Family("resize")
@@ -41,7 +41,7 @@ PLAIN, SHIFTED, SCALED, LINEAR, CUBIC, NESTED, HALF_UP, IPP_LINEAR, IPP_CUBIC = 
 CODES = {
     torch.empty(0, dtype=dtype, device="cpu").numpy().dtype.str[1:]: n for dtype, n in TYPES.items()
 }
-CODES["i4"] = len(TYPES)
+CODES["i4"] = len(TYPES | HALVES)
 """The library's number of a type, by numpy's name."""
 
 BAND = 48
@@ -103,8 +103,6 @@ class ResizeCall(NamedTuple):
 KERNELS = ("resize", "resize_linear", "resize_cells", "resize_torch")
 """The tasks that can read windows, by their numbers in native/resize_windows.cpp."""
 
-HALVES = {torch.float16: 1, torch.bfloat16: 2}
-
 
 def call_of(
     task: str,
@@ -125,7 +123,11 @@ def call_of(
     if given.windows and windows is not None:
         line = odd_lines(windows.widest * given.inner)
         numbers |= {"kernel": KERNELS.index(task), "halves": HALVES.get(given.halves, 0)}  # pyright: ignore
-        numbers |= {"type": TYPES[given.dtype], "window_line": line, "window": windows.highest * line}
+        numbers |= {
+            "type": TYPES[given.dtype],
+            "window_line": line,
+            "window": windows.highest * line,
+        }
         fields |= {"window_rows": windows.rows, "window_starts": windows.starts}
         fields |= {"slots": windows.slots, "width": len(windows.columns)}
         if len(windows.columns) < width:
