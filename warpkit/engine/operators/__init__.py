@@ -22,6 +22,11 @@ def native(name: str) -> Callable[[], ModuleType | None]:
     return load
 
 
-def triton(name: str) -> Callable[[], ModuleType]:
-    """Imports a module of `backends.cuda` when it is called, by a backend that has Triton."""
-    return lambda: import_module(f"{BACKENDS}.cuda.{name}")
+def triton(name: str) -> Callable[[], ModuleType | None]:
+    """Imports a module of `backends.cuda` when it is called; None without a Triton that works."""
+
+    def load() -> ModuleType | None:
+        works = import_module(f"{BACKENDS}.cuda").HAS_TRITON
+        return import_module(f"{BACKENDS}.cuda.{name}") if works else None
+
+    return load

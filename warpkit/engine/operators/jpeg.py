@@ -7,7 +7,7 @@ from torch import Tensor
 
 from warpkit.engine.binding.operator import Operator
 from warpkit.engine.definitions import jpeg
-from warpkit.engine.operators import native
+from warpkit.engine.operators import native, triton
 
 
 def through_file(images: Tensor, quality: Tensor, subsampling: str) -> Tensor:
@@ -22,6 +22,6 @@ def _formula(subsampling: str, images: Tensor, quality: Tensor) -> Tensor:
     return jpeg.through_file(images, quality, subsampling)
 
 
-FILE = Operator(_formula, {"cpu": native("jpeg")})
+FILE = Operator(_formula, {"cpu": native("jpeg"), "cuda": triton("jpeg"), "triton": triton("jpeg")})
 """images (N, 1 or 3, H, W), uint8, float32 or float64, and qualities (N,), int32: the images'
 files, of their type. The option: the subsampling."""

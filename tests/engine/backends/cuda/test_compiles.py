@@ -20,6 +20,8 @@ from warpkit.engine.backends.cuda.forward import forward_kernel
 from warpkit.engine.backends.cuda.gather import gather_kernel
 from warpkit.engine.backends.cuda.gather_affine import gather_affine_kernel
 from warpkit.engine.backends.cuda.inverse import invert_kernel
+from warpkit.engine.backends.cuda.jpeg_blocks import blocks_kernel
+from warpkit.engine.backends.cuda.jpeg_pixels import colours_kernel, gathered_kernel, shown_kernel
 from warpkit.engine.backends.cuda.scatter import collect_kernel, scatter_kernel
 from warpkit.engine.sampling.rules import TAPS
 
@@ -44,6 +46,56 @@ def type_of(name: str, image: str) -> str:
     if name == "rest_scale":
         return "fp32"
     return f"*{image}" if name in POINTERS else "i32"
+
+
+def compiled(kernel, switches, types):
+    """The assembly of a kernel for sm_90; types: of its arguments, in Triton's notation."""
+    names = kernel.arg_names
+    constants = {(names.index(name),): switches[name] for name in switches if name in names}
+    signature = {n: "constexpr" if n in switches else types(n) for n in names}
+    source = ASTSource(fn=kernel, signature=signature, constexprs=constants)
+    options = {"enable_fp_fusion": False}
+    return compile(source, target=GPUTarget("cuda", 90, 32), options=options).asm["ptx"]
+
+
+FILES = {"CHANNELS": 3, "ROWS": 2, "COLUMNS": 2, "BLOCKS": 4, "PIXELS": 512}
+
+
+@pytest.mark.skipif(cuda.INTERPRETED, reason="the kernels are interpreted in this process")
+@pytest.mark.parametrize(
+    ("kernel", "image", "changes"),
+    [
+        (blocks_kernel, "u8", {"PLANES": 1, "BACKWARD": False}),
+        (blocks_kernel, "u8", {"PLANES": 1, "BACKWARD": False, "CHANNELS": 1}),
+        (blocks_kernel, "fp64", {"PLANES": 2, "BACKWARD": False}),
+        (blocks_kernel, "fp32", {"PLANES": 1, "BACKWARD": True}),
+        (blocks_kernel, "fp32", {"PLANES": 2, "BACKWARD": True, "ROWS": 1}),
+        (blocks_kernel, "fp32", {"PLANES": 2, "BACKWARD": True, "ROWS": 1, "COLUMNS": 1}),
+        (shown_kernel, "u8", {"BACKWARD": False}),
+        (shown_kernel, "fp64", {"BACKWARD": False, "ROWS": 1}),
+        (shown_kernel, "fp32", {"BACKWARD": True}),
+        (shown_kernel, "fp32", {"BACKWARD": True, "CHANNELS": 1, "ROWS": 1, "COLUMNS": 1}),
+        (gathered_kernel, "fp32", {}),
+        (gathered_kernel, "fp32", {"ROWS": 1, "COLUMNS": 1}),
+        (colours_kernel, "fp32", {}),
+        (colours_kernel, "fp32", {"CHANNELS": 1, "ROWS": 1, "COLUMNS": 1}),
+    ],
+)
+def test_a_kernel_of_files_compiles_without_a_device(kernel, image, changes):
+    switches = {**FILES, **changes}
+
+    def type_of(name):
+        if name in ("images", "out"):
+            return f"*{image}"
+        if name == "qualities":
+            return "*i32"
+        is_bytes = kernel is shown_kernel and name in ("brightness", "colours")
+        if name == "planes" or is_bytes:
+            return "*u8" if image != "fp32" or is_bytes else "*fp32"
+        gradients = ("grad", "grads", "grad_brightness", "grad_colours", "brightness", "colours")
+        return "*fp32" if name in gradients else "i32"
+
+    assert ".target sm_90" in compiled(kernel, switches, type_of)
 
 
 @pytest.mark.skipif(cuda.INTERPRETED, reason="the kernels are interpreted in this process")
@@ -75,10 +127,4 @@ def test_a_kernel_compiles_without_a_device(kernel, image, changes):
     switches = {**SWITCHES, **changes}
     switches["VALUE"] = switches["VALUE"] or switches["REAL"]
     switches["WAY"] = list(TAPS.values()).index(switches["TAPS"])
-    names = kernel.arg_names
-    constants = {(names.index(name),): switches[name] for name in switches if name in names}
-    signature = {n: "constexpr" if n in switches else type_of(n, image) for n in names}
-    source = ASTSource(fn=kernel, signature=signature, constexprs=constants)
-    options = {"enable_fp_fusion": False}
-    compiled = compile(source, target=GPUTarget("cuda", 90, 32), options=options)
-    assert ".target sm_90" in compiled.asm["ptx"]
+    assert ".target sm_90" in compiled(kernel, switches, lambda name: type_of(name, image))

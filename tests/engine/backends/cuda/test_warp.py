@@ -37,7 +37,9 @@ from warpkit.engine.sampling.maps import inverse_map
 from warpkit.engine.sampling.rules import BORDERS, SamplingRule
 
 FILES = [__file__]
-FILES += [str(Path(__file__).with_name(f"test_{name}.py")) for name in ("extremes", "labels")]
+FILES += [
+    str(Path(__file__).with_name(f"test_{name}.py")) for name in ("extremes", "jpeg", "labels")
+]
 
 
 MATRIX_RULES = [

@@ -58,7 +58,7 @@ def _empty(images: Tensor) -> Tensor:
 
 
 def _call(task: str, subsampling: str, images: Tensor, quality: Tensor) -> tuple[np.ndarray, int]:
-    """A block for images (N, C, H, W) and quality (N,) with their addresses, and the number of units."""
+    """A block with images (N, C, H, W) and quality (N,), and the number of units."""
     count, channels, height, width = images.shape
     floats = images.dtype == torch.float32
     block, bands = _block(task, subsampling, (channels, height, width), floats)
