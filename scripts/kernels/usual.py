@@ -54,6 +54,20 @@ def depths_of(model: LensModel, kind: DepthKind) -> None:
     )  # fmt: skip
 
 
+def depth_warps_of(model: LensModel, dtype: torch.dtype) -> None:
+    """A picture seen by depths through a lens, and its gradients."""
+    camera = torch.tensor([[50.0, 0, 31], [0, 52, 22], [0, 0, 1]]).double()
+    k = 0.02 * noise(4).double()
+    pose = torch.eye(4).double().repeat(2, 1, 1)
+    pose[:, 0, 3] = 0.2
+    pushed(
+        lambda i, d, p, c, k: wk.camera.warp_depth(
+            i, d, c, p, other_matrix=c, other_distortion=k, model=model
+        ).image,
+        noise(2, 3, 45, 53, dtype=dtype), noise(2, 1, 45, 53).to(dtype) + 0.5, pose, camera, k,
+    )  # fmt: skip
+
+
 def spheres_of(interpolation: Interpolation) -> None:
     """A view of a sphere that shows a pole, and its gradients to the picture and the rotation."""
     turn = torch.linalg.matrix_exp(torch.tensor([[0.0, 0.2, 0], [-0.2, 0, 1.3], [0, -1.3, 0]]))
@@ -265,6 +279,8 @@ def usual_calls() -> dict[str, Callable[[], Any]]:
         )
     for model, kind in product(("brown", "fisheye"), ("z", "ray", "inverse")):
         made[f"depth {model} {kind}"] = lambda m=model, k=kind: depths_of(m, k)
+    for model, dtype in product(("brown", "fisheye"), FLOATS):
+        made[f"depth warp {model} {dtype}"] = lambda m=model, t=dtype: depth_warps_of(m, t)
     for dtype in FLOATS:
         made[f"front {dtype}"] = lambda t=dtype: pushed(
             lambda i: (

@@ -21,7 +21,9 @@ from warpkit.engine.compositing.canvases import Canvas
 from warpkit.engine.compositing.rectangles import rectangles
 from warpkit.engine.definitions import depth, lens_inverse, lens_models, lens_rays
 from warpkit.engine.definitions.depth import Depths
+from warpkit.engine.definitions.depth_warp import DepthWarp
 from warpkit.engine.operators.depth import POINTS
+from warpkit.engine.operators.depth_warp import SHOWN
 from warpkit.engine.operators.four_points import FOUR_POINTS
 from warpkit.engine.operators.front import FRONT
 from warpkit.engine.operators.inverse import INVERT
@@ -166,6 +168,25 @@ def fronts(wide: bool) -> Callable[[torch.Generator], list[Tensor]]:
     return make
 
 
+def scenes(
+    options: Depths, count: int, size: tuple[int, int]
+) -> Callable[[torch.Generator], list[Tensor]]:
+    """Images (3,) of 9 x 11 pixels, a fill, and the tensors of `depths`, with
+    depths of this size, one of them missing."""
+
+    def make(generator: torch.Generator) -> list[Tensor]:
+        _, *rest = depths(options, count)(generator)
+        if not options.pinhole:
+            rest[0] = (
+                0.05 * normal(generator, 2, 1, 3, *size) + torch.tensor([0, 0, 1.0])[:, None, None]
+            )
+        seen = 0.5 + normal(generator, 2, 1, *size).abs()
+        seen[0, 0, -1, -1] = torch.nan
+        return [normal(generator, 3, 2, 9, 11), normal(generator, 1, 1, 1), seen, *rest]
+
+    return make
+
+
 NAN, DOUBLE = float("nan"), torch.float64
 DEPTHS = {
     f"depths {kind}, {model} {count}, {'pinhole' if pinhole else 'rays'}": Case(
@@ -176,6 +197,19 @@ DEPTHS = {
     for pinhole in (True, False)
     for options in [Depths(kind, model, pinhole, True, ("bilinear", 9, 11))]
 }
+WARPS = {
+    f"{rule} {border} warp of {kind}, {model} {count}, {'pinhole' if pinhole else 'rays'}": Case(
+        SHOWN, DepthWarp(options, SamplingRule(rule, border)), scenes(options, count, size),
+        "lens kernels", 1,
+    )
+    for rule, border, kind, model, count, pinhole, size in (
+        ("bilinear", "constant", "z", "brown", 0, True, (5, 7)),
+        ("bilinear", "replicate", "ray", "brown", 8, True, (37, 70)),
+        ("bicubic", "reflect", "inverse", "brown", 14, False, (5, 7)),
+        ("lanczos4", "constant", "z", "fisheye", 4, False, (33, 41)),
+    )
+    for options in [Depths(kind, model, pinhole, False, (rule, 9, 11))]
+}  # fmt: skip
 CASES = {
     "inverse of (2, 3)": Case(INVERT, NAN, matrices(2), "exact inverse"),
     "inverse of (3, 3)": Case(INVERT, NAN, matrices(3), "exact inverse"),
@@ -193,6 +227,7 @@ CASES = {
         for model, count in [*(("brown", n) for n in (4, 5, 8, 12, 14)), ("fisheye", 4)]
     },
     **DEPTHS,
+    **WARPS,
     "four points": Case(FOUR_POINTS, DOUBLE, corners, "quad kernels"),
     "front": Case(FRONT, (5, 7), fronts(False), "cpu torch.float64", 2),
     "front of float64": Case(FRONT, (5, 7), fronts(True), "cpu torch.float64", 2),
@@ -215,6 +250,8 @@ FEW = [
     "depths z, brown 0, pinhole",
     "depths ray, fisheye 4, pinhole",
     "depths inverse, brown 14, rays",
+    "bilinear constant warp of z, brown 0, pinhole",
+    "bicubic reflect warp of inverse, brown 14, rays",
     "front",
     "similarity",
     "bicubic view",

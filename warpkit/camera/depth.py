@@ -16,11 +16,16 @@ from warpkit.camera.views import directions
 from warpkit.core import checks
 from warpkit.core.sharding import batched
 from warpkit.core.slips import look_at_camera
+from warpkit.core.tracing import is_eager
 from warpkit.engine.definitions import depth as definition
 from warpkit.engine.definitions import finite, lens_models, lens_rays
 from warpkit.engine.definitions.depth import KINDS, Depths
+from warpkit.engine.definitions.depth_warp import DepthWarp as Warped
 from warpkit.engine.definitions.lens_models import Lens
 from warpkit.engine.operators.depth import POINTS
+from warpkit.engine.operators.depth_warp import SHOWN
+from warpkit.engine.sampling.fill import checked_fill
+from warpkit.engine.sampling.layout import restore_memory_format
 from warpkit.engine.sampling.maps import pixel_points
 from warpkit.engine.sampling.named import check_nearest, named_rule
 from warpkit.engine.sampling.rules import SamplingRule
@@ -75,6 +80,11 @@ class _Scene(NamedTuple):
     other: Lens
     kind: str
     batch: tuple[int, ...]
+
+    @property
+    def size(self) -> tuple[int, int]:
+        height, width = self.depth.shape[-2:]
+        return height, width
 
 
 @batched(2, **CORES)
@@ -205,11 +215,25 @@ occluded=None)
     batch = checks.broadcast_batch(
         name, image=image.shape[:-3], depth=scene.batch, other_depth=beside
     )
-    points, *own, valid = _points(scene, own=surface is not None, inside=(interpolation, *size))
     numbers = (depth, camera_matrix, pose, other_matrix, distortion, other_distortion)
     made_of = {k: v for k, v in zip(CORES, numbers, strict=True) if v is not None}
-    shown = warp.remap_by(name, image, points, rule, border_value, None, "auto", made_of=made_of)
-    masks = [valid, None if surface is None else _hidden(surface, kind, points, own[0], tolerance)]
+    points, own = None, []
+    if surface is None and _in_tiles(image, rule, batch, scene):
+        fill = checked_fill(
+            name, image, (*batch, image.shape[-3], *scene.size), rule, border_value, None
+        )
+        options, *tensors = _inputs(scene, own=False, inside=(interpolation, *size))
+        shown, valid = SHOWN(Warped(options, rule), image, fill, *tensors)
+        shown = restore_memory_format(shown, image)
+    else:
+        points, *own, valid = _points(scene, own=surface is not None, inside=(interpolation, *size))
+        shown = warp.remap_by(
+            name, image, points, rule, border_value, None, "auto", made_of=made_of
+        )
+    hidden = None
+    if surface is not None and points is not None:
+        hidden = _hidden(surface, kind, points, own[0], tolerance)
+    masks = [valid, hidden]
     masks = [
         mask if mask is None else mask[..., None, :, :].expand(*batch, 1, *mask.shape[-2:])
         for mask in masks
@@ -282,15 +306,33 @@ def _points(
     scene: _Scene, own: bool, inside: tuple[str, int, int] | None = None
 ) -> tuple[Tensor, ...]:
     """The results of `definitions.depth.points`."""
+    return POINTS(*_inputs(scene, own, inside))
+
+
+def _inputs(scene: _Scene, own: bool, inside: tuple[str, int, int] | None) -> tuple[Any, ...]:
+    """The arguments of `definitions.depth.points`."""
     pinhole = scene.own.model == "brown" and not scene.own.k
-    numbers = lens_models.packed(scene.own)
-    size = (scene.depth.shape[-2], scene.depth.shape[-1])
-    rays = numbers if pinhole else _rays(scene.own, size, scene.kind)
-    options = Depths(scene.kind, scene.other.model, pinhole, own, inside)
-    end = lens_rays.end_of(scene.other)
-    depth = scene.depth if scene.depth.dtype in (torch.float32, torch.float64) else None
-    depth = scene.depth.double() if depth is None else depth
-    return POINTS(options, depth, rays, scene.pose.double(), lens_models.packed(scene.other), end)
+    rays = lens_models.packed(scene.own) if pinhole else _rays(scene.own, scene.size, scene.kind)
+    depth = scene.depth
+    return (
+        Depths(scene.kind, scene.other.model, pinhole, own, inside),
+        depth if depth.dtype in (torch.float32, torch.float64) else depth.double(),
+        rays,
+        scene.pose.double(),
+        lens_models.packed(scene.other),
+        lens_rays.end_of(scene.other),
+    )
+
+
+def _in_tiles(image: Tensor, rule: SamplingRule, batch: tuple[int, ...], scene: _Scene) -> bool:
+    """Whether a kernel can make the points where it samples the image (..., C, H, W).
+
+    It makes those of an item once, so items must not share them.
+    """
+    floating = image.dtype in (torch.float32, torch.float64) and rule.interpolation != "nearest"
+    tensors = (image, scene.depth, scene.pose, *scene.own.tensors(), *scene.other.tensors())
+    here = image.is_cpu and floating and math.prod(batch) == math.prod(scene.batch)
+    return here and is_eager(*tensors) and SHOWN.kernels["cpu"]() is not None
 
 
 def _rays(lens: Lens, size: tuple[int, int], kind: str) -> Tensor:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from math import prod
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -10,6 +12,7 @@ from torch import Tensor
 
 from warpkit.core.shapes import broadcast_shapes
 from warpkit.engine.backends.cpu.calls import Family, address, launch
+from warpkit.engine.backends.cpu.gradient_sums import sum_to
 from warpkit.engine.backends.cpu.lens_fields import NUMBERS, TILT, TILTED, K, through_tilt, tilt
 from warpkit.engine.backends.cpu.memory import empty
 from warpkit.engine.definitions.depth import KINDS, REACH, Depths
@@ -25,10 +28,33 @@ ALL = NUMBERS + 18
 WIDE = np.dtype(np.float64)
 
 
-def forward(
+class View(NamedTuple):
+    """What the kernels read."""
+
+    rows: Tensor
+    """(..., ALL), float64: `DepthNumbers` of each item."""
+    arrays: dict[str, Tensor]
+    """Depths (..., h, w), and rays (..., 3, h, w) if it is no pinhole."""
+    starts: dict[str, np.ndarray]
+    """Each item's first number in these, (items,)."""
+    coefficients: int
+    """Of the other lens."""
+
+    @property
+    def batch(self) -> tuple[int, ...]:
+        return tuple(self.rows.shape[:-1])
+
+    @property
+    def size(self) -> tuple[int, int]:
+        height, width = self.arrays["depth"].shape[-2:]
+        return height, width
+
+
+def view_of(
     options: Depths, depth: Tensor, rays: Tensor, pose: Tensor, numbers: Tensor, end: Tensor
-) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
-    """As `definitions.depth.points`; also the rows, depths and rays that the kernels read."""
+) -> View:
+    """Tensors as in `definitions.depth.points`: depth (..., h, w), rays (..., 3, h, w) or (..., 4),
+    pose (..., 3, 4), numbers (..., 4 + n), end (...)."""
     core = 1 if options.pinhole else 3
     shapes = (depth.shape[:-2], rays.shape[: rays.ndim - core], pose.shape[:-2])
     batch = tuple(broadcast_shapes(*shapes, numbers.shape[:-1], end.shape))
@@ -45,76 +71,113 @@ def forward(
         rows[..., TILT : TILT + 9] = tilt(numbers[..., -2:]).flatten(-2)
     rows[..., END], rows[..., SOUND] = end, sound
     depth, rays = depth.contiguous(), rays.contiguous()
-    size = depth.shape[-2:]
-    made = {"points": torch.from_numpy(empty((*batch, *size, 2), WIDE))}
+    arrays = {"depth": depth}
+    starts = {"depth_starts": broadcast_index(depth.shape[:-2], batch, depth.stride()[:-2])}
+    if not options.pinhole:
+        arrays["rays"] = rays
+        starts["ray_starts"] = broadcast_index(rays.shape[:-3], batch, rays.stride()[:-3])
+    return View(rows, arrays, starts, count)
+
+
+def forward(
+    options: Depths, depth: Tensor, rays: Tensor, pose: Tensor, numbers: Tensor, end: Tensor
+) -> tuple[tuple[Tensor, ...], View]:
+    """As `definitions.depth.points`; also what the kernels read."""
+    view = view_of(options, depth, rays, pose, numbers, end)
+    shape = (*view.batch, *view.size)
+    made = {"points": torch.from_numpy(empty((*shape, 2), WIDE))}
     if options.own:
-        made["own"] = torch.from_numpy(empty((*batch, *size), WIDE))
+        made["own"] = torch.from_numpy(empty(shape, WIDE))
     if options.inside is not None:
-        made["inside"] = torch.empty((*batch, *size), dtype=torch.bool, device="cpu")
-    _run("depth_points", options, count, rows, depth, rays, made)
-    return tuple(made.values()), (rows, depth, rays)
+        made["inside"] = torch.empty(shape, dtype=torch.bool, device="cpu")
+    _run("depth_points", options, view, made)
+    return tuple(made.values()), view
 
 
 def backward(
     options: Depths,
-    kept: tuple[Tensor, ...],
+    view: View,
     grads: tuple[Tensor, ...],
     tensors: tuple[Tensor, ...],
     wanted: tuple[bool, ...],
 ) -> tuple[Tensor, ...]:
     """The gradients of `forward`'s tensors from those of points and own depths; none of the end."""
-    rows, depth, rays = kept
-    count, batch, size = tensors[3].shape[-1] - K, rows.shape[:-1], depth.shape[-2:]
     names = ("grad_points", "grad_own")
     arrays = {name: grad.contiguous() for name, grad in zip(names, grads, strict=False)}
-    to_depth = torch.empty((*batch, *size), dtype=depth.dtype, device="cpu")
-    sums = torch.empty((*batch, size[0], ALL), dtype=torch.float64, device="cpu")
-    arrays |= {"to_depth": to_depth, "sums": sums}
+    made = room_for_gradients(options, view, view.size[0])
+    _run("depth_points_backward", options, view, arrays | made, wanted)
+    return gradients(view, made, tensors)
+
+
+def room_for_gradients(options: Depths, view: View, parts: int) -> dict[str, Tensor]:
+    """Memory for the gradients of depths and rays, and for `parts` sums of each item."""
+    shape, (height, width) = view.batch, view.size
+    made = {
+        "to_depth": torch.empty(
+            (*shape, height, width), dtype=view.arrays["depth"].dtype, device="cpu"
+        ),
+        "sums": torch.empty((*shape, parts, ALL), dtype=torch.float64, device="cpu"),
+    }
     if not options.pinhole:
-        arrays["to_rays"] = torch.empty((*batch, 3, *size), dtype=torch.float64, device="cpu")
-    _run("depth_points_backward", options, count, rows, depth, rays, arrays)
-    # numpy's order of sums, which does not depend on the number of threads
-    total = torch.from_numpy(sums.numpy().sum(-2))
-    to_numbers = total[..., : K + count].clone()
+        made["to_rays"] = torch.empty((*shape, 3, height, width), dtype=torch.float64, device="cpu")
+    return made
+
+
+def gradients(
+    view: View, made: Mapping[str, Tensor], tensors: tuple[Tensor, ...]
+) -> tuple[Tensor, ...]:
+    """The gradients of `forward`'s tensors, of which the end has none."""
+    total, count = made["sums"].numpy().sum(-2), view.coefficients
+    to_numbers = total[..., : K + count].copy()
     if count == TILTED:
-        to_tilt = total[..., TILT : TILT + 9].unflatten(-1, (3, 3))
+        to_tilt = torch.from_numpy(total[..., TILT : TILT + 9]).unflatten(-1, (3, 3))
         to_numbers[..., -2:] = through_tilt(tensors[3][..., -2:], to_tilt)
-    to_rays = total[..., OWN:END] if options.pinhole else arrays["to_rays"]
-    to_pose = total[..., POSE:OWN].unflatten(-1, (3, 4))
-    found = (to_depth, to_rays, to_pose, to_numbers)
-    pairs = zip(found, tensors[:4], strict=True)
-    return (*(grad.sum_to_size(value.shape) for grad, value in pairs), tensors[4])
+    to_rays = made["to_rays"].numpy() if "to_rays" in made else total[..., OWN:END]
+    to_pose = total[..., POSE:OWN].reshape(*view.batch, 3, 4)
+    found = (made["to_depth"].numpy(), to_rays, to_pose, to_numbers)
+    return (*(sum_to(grad, to) for grad, to in zip(found, tensors, strict=False)), tensors[4])
 
 
-def _run(
+def block_of(
     task: str,
     options: Depths,
-    count: int,
-    rows: Tensor,
-    depth: Tensor,
-    rays: Tensor,
-    arrays: dict[str, Tensor],
-) -> None:
-    """A task for rows (..., ALL), depth (..., h, w) and rays, see `forward`."""
-    (height, width), batch = depth.shape[-2:], tuple(rows.shape[:-1])
+    view: View,
+    arrays: Mapping[str, Tensor],
+    wanted: Sequence[bool] = (False,) * 4,
+) -> np.ndarray:
+    """The block of a task; the view and the arrays must outlive the call.
+
+    wanted: the gradients of `forward`'s tensors that are.
+    """
+    height, width = view.size
     codes = {
         "kind": KINDS.index(options.kind),
-        "wide": int(depth.dtype == torch.float64),
-        "coefficients": count,
+        "wide": int(view.arrays["depth"].dtype == torch.float64),
+        "coefficients": view.coefficients,
         "fisheye": int(options.model == "fisheye"),
         "pinhole": int(options.pinhole),
         "height": height,
         "width": width,
+        "needs_own": int(wanted[1]),
+        "needs_pose": int(wanted[2]),
+        "needs_other": int(wanted[3]),
     }
     if options.inside is not None:
         interpolation, codes["image_height"], codes["image_width"] = options.inside
         codes["first_tap"], codes["last_tap"] = REACH[interpolation]
         codes["nearest"] = int(interpolation == "nearest")
-    arrays = arrays | {"numbers": rows, "depth": depth}
-    starts = {"depth_starts": broadcast_index(depth.shape[:-2], batch, depth.stride()[:-2])}
-    if not options.pinhole:
-        arrays["rays"] = rays
-        starts["ray_starts"] = broadcast_index(rays.shape[:-3], batch, rays.stride()[:-3])
-    codes |= {name: address(array) for name, array in (arrays | starts).items()}
-    items = prod(batch)
-    launch(DEPTHS.block(task, codes), 0, items * height, 2 * items * height * width)
+    given = {**arrays, **view.arrays, **view.starts, "numbers": view.rows}
+    codes |= {name: address(array) for name, array in given.items()}
+    return DEPTHS.block(task, codes)
+
+
+def _run(
+    task: str,
+    options: Depths,
+    view: View,
+    arrays: Mapping[str, Tensor],
+    wanted: Sequence[bool] = (False,) * 4,
+) -> None:
+    items, (height, width) = prod(view.batch), view.size
+    block = block_of(task, options, view, arrays, wanted)
+    launch(block, 0, items * height, 2 * items * height * width)

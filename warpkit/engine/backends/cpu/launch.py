@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import NamedTuple
 
@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from warpkit.engine.backends.cpu import calls
+from warpkit.engine.backends.cpu.gradient_sums import fill_gradient, mapping_gradient
 from warpkit.engine.backends.cpu.jobs import (
     Image,
     Jobs,
@@ -28,7 +29,6 @@ from warpkit.engine.backends.cpu.warp_calls import (
     REGISTER,
     WarpCall,
     WarpKey,
-    WarpShapes,
     warp_call,
 )
 from warpkit.engine.sampling.layout import (
@@ -44,6 +44,7 @@ IMAGE_OF, STREAMED = FIELDS["image_of"], FIELDS["streamed"]
 GRAD, GRAD_IMAGE, GRAD_MAPPING, GRAD_FILL = (
     FIELDS[name] for name in ("grad", "grad_image", "grad_mapping", "grad_fill")
 )
+DEPTHS = FIELDS["depths"]
 SINGLE, ROW_RANGES = FIELDS["single"], FIELDS["row_ranges"]
 JOBS, STARTS = FIELDS["jobs"], FIELDS["starts"]
 
@@ -131,16 +132,23 @@ def forward(
 
 
 def result(
-    call: WarpCall, image: Tensor, mapping: Tensor, fill: Tensor, images: np.ndarray | None = None
+    call: WarpCall,
+    image: Tensor,
+    mapping: Tensor,
+    fill: Tensor,
+    images: np.ndarray | None = None,
+    depths: np.ndarray | None = None,
 ) -> Tensor:
     """The result for arrays of the call's strides.
+
+    depths: the block of a view whose points replace `mapping`, which is not read.
 
     image (*I, C, H, W); mapping (*M, 2 or 3, 3) or (*P, h, w, 2); fill from `stored_fill`.
     """
     key, shapes = call.key, call.shapes
     out = room(shapes.shape, key.made, key.channels_last)
     if shapes.values:
-        numbers = call.numbers.copy()
+        numbers = call.numbers.copy() if depths is None else _with_depths(call.numbers, depths)
         # as `calls.address`, whose calls would take 0.2 us more
         ours = image.is_cpu and mapping.is_cpu and fill.is_cpu
         assert ours, "a kernel on the CPU got tensors of another device"
@@ -152,6 +160,13 @@ def result(
             numbers[IMAGE_OF] = images.ctypes.data
         calls.launch(numbers, 0, call.units, shapes.values)
     return out
+
+
+def _with_depths(numbers: np.ndarray, depths: np.ndarray) -> np.ndarray:
+    """A warp's block as a `DepthWarpCall`."""
+    joined = np.concatenate((numbers, depths))
+    joined[DEPTHS] = 1
+    return joined
 
 
 def stored_fill(call: WarpCall, fill: Tensor) -> Tensor:
@@ -255,10 +270,13 @@ def backward(
     relative: bool = False,
     ends: np.ndarray | None = None,
     made: WarpCall | None = None,
+    depths: Callable[[int], np.ndarray] | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The gradients to image, mapping and fill; `grad` stands for those that are not needed.
 
-    made: the call of the forward pass, if known. ends: see `by_strips`.
+    made: the call of the forward pass, if known. ends: see `by_strips`. depths: the block of a view
+    whose points replace `mapping`, which is not read, with room for a number of sums of each item;
+    these and the view's gradients are the mapping's.
 
     grad (*batch, C, h, w), of halves in float32, as the gradients are; the other tensors as in
     `forward`.
@@ -277,11 +295,15 @@ def backward(
     ):
         call = _call_of(image, mapping, fill, size, rule, listed, relative, channels_last)
     shapes, values = call.shapes, call.shapes.values
-    points, fill_memory = dense_mapping(mapping), stored_fill(call, fill)
+    points = mapping if depths is not None else dense_mapping(mapping)
+    fill_memory = stored_fill(call, fill)
     block, shares, jobs = _backward_call(call, needs)
     numbers = block.copy()
     if shares is None or jobs is None:
-        shares, jobs = _jobs(call, shares, points, image_of, ends)
+        if depths is not None and shares is not None:
+            jobs = by_bands(shares, Image(*image.shape[-3:]), shapes.tile_rows)
+        else:
+            shares, jobs = _jobs(call, shares, points, image_of, ends)
         _name_jobs(numbers, jobs)
     splits, grad_image = shares.splits if needs_image else 1, None
     if splits > 1:
@@ -290,7 +312,9 @@ def backward(
     elif needs_image:
         grad_image = room(image.shape, grad.dtype, channels_last)
     grad_mapping = grad_fill = None
-    if needs_mapping and shapes.kind == POINTS:  # tiles of points write every number
+    if depths is not None:
+        numbers = _with_depths(numbers, depths(jobs.bands))
+    elif needs_mapping and shapes.kind == POINTS:  # tiles of points write every number
         # no sum is needed if each item has its own points
         numbers_each = shapes.items * shapes.mapping_size
         single = points.dtype == torch.float32 and numbers_each == points.numel()
@@ -324,7 +348,9 @@ def backward(
         grad_image = _tensor(sum(others, first).numpy(), image.shape, channels_last)
     return (
         grad if grad_image is None else grad_image,
-        mapping_gradient(grad_mapping, mapping, shapes, jobs.bands) if wanted[1] else grad,
+        mapping_gradient(grad_mapping, mapping, shapes, jobs.bands)
+        if wanted[1] and depths is None
+        else grad,
         grad if grad_fill is None else fill_gradient(grad_fill, fill, shapes, jobs.bands),
     )
 
@@ -347,44 +373,3 @@ def _tensor(memory: np.ndarray, shape: Sequence[int], channels_last: bool) -> Te
         n, c, h, w = shape
         return torch.from_numpy(memory.reshape(n, h, w, c).transpose(0, 3, 1, 2))
     return torch.from_numpy(memory.reshape(tuple(shape)))
-
-
-def mapping_gradient(
-    total: np.ndarray | None, mapping: Tensor, shapes: WarpShapes, bands: int
-) -> Tensor:
-    """The gradient to `mapping`, (*M, 2 or 3, 3) or (*P, h, w, 2), from the kernels' sums.
-
-    It is 0 if nothing was summed: nearest has no slope.
-    """
-    if total is None:
-        return torch.zeros_like(mapping, memory_format=torch.contiguous_format)
-    if shapes.kind == POINTS:
-        return _sum_to(total.reshape(*shapes.batch, *mapping.shape[-3:]), mapping)
-    total = total.reshape(*shapes.batch, bands, 3, 3)
-    total = total[..., 0, :, :] if bands == 1 else _sum(total, -3)
-    return _sum_to(total[..., : mapping.shape[-2], :], mapping)
-
-
-def fill_gradient(total: np.ndarray, fill: Tensor, shapes: WarpShapes, bands: int) -> Tensor:
-    """The gradient to `fill`, which broadcasts to the result, from the kernels' sums."""
-    if shapes.dense:
-        return _sum_to(total.reshape(shapes.shape), fill)
-    total = _sum(total.reshape(*shapes.batch, bands, shapes.shape[-3]), -2)
-    return _sum_to(total[..., None, None], fill)
-
-
-def _sum_to(total: np.ndarray, tensor: Tensor) -> Tensor:
-    """Sums over broadcast dimensions. torch's order would depend on its threads."""
-    if total.size != tensor.numel():
-        extra = total.ndim - tensor.ndim
-        total = _sum(total, tuple(range(extra))) if extra else total
-        ones = tuple(d for d in range(tensor.ndim) if tensor.shape[d] == 1 != total.shape[d])
-        total = _sum(total, ones, keepdims=True) if ones else total
-    # ascontiguousarray turns a single number into a row
-    return torch.from_numpy(np.ascontiguousarray(total).reshape(tensor.shape)).to(tensor.dtype)
-
-
-@np.errstate(all="ignore")  # infinities may meet: NaN without a warning, as in torch
-def _sum(total: np.ndarray, axes: int | tuple[int, ...], keepdims: bool = False) -> np.ndarray:
-    """The sum of numbers (...)."""
-    return total.sum(axes, keepdims=keepdims)

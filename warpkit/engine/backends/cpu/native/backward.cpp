@@ -34,8 +34,9 @@ template <class R, int DOWN> struct Gradients {
     MappingGradient<R, DOWN> mapping;
     int64_t source;  // the start of the item's image
 
-    void start(const WarpCall &p) {
-        tile.start(p);
+    void start(const Call &call) {
+        const WarpCall &p = as<WarpCall>(call);
+        tile.start(call);
         group.pixel = p.channels_last ? p.channels : 1;
         group.out_plane = p.channels_last ? 1 : p.out_height * p.out_width;
     }
@@ -177,15 +178,19 @@ template <class R, int DOWN> void backward(const Call &call, int64_t begin, int6
     Borrowed<Gradients<R, DOWN>> memory;
     if (!memory) return;
     Gradients<R, DOWN> &g = *memory;
-    g.start(p);
+    g.start(call);
     const int64_t *starts = at<const int64_t>(p.starts);
     for (int64_t n = starts[begin]; n < starts[end]; n++) {
         const Job &job = at<const Job>(p.jobs)[n];
         if (p.needs_image)
             memset(at<R>(buffer) + job.clear, 0, size_t(job.clear_end - job.clear) * sizeof(R));
-        if (job.first_row < job.end_row) g.source = p.enter(job.item);
+        if (job.first_row == job.end_row) continue;
+        g.source = p.enter(job.item);
+        const bool of_view = g.tile.view && p.needs_mapping;
+        if (of_view) g.mapping.begin_view(g.tile, at<const int64_t>(p.mapping_of)[job.item]);
         for (int64_t row = job.first_row; row < job.end_row; row++)
             for (int64_t x0 = 0; x0 < p.out_width; x0 += TILE) g.add_tile(p, job, x0, row);
+        if (of_view) g.mapping.end_view(g.tile, job);
     }
 }
 
@@ -196,7 +201,7 @@ void row_ranges(const Call &call, int64_t begin, int64_t end) {
     Borrowed<Tile<float, 1>> memory;
     if (!memory) return;
     Tile<float, 1> &t = *memory;
-    t.start(p);
+    t.start(call);
     int64_t tile_rows = (p.out_height + TILE - 1) / TILE, tiles_x = (p.out_width + TILE - 1) / TILE;
     int64_t *to = at<int64_t>(p.row_ranges) + 2 * begin * tiles_x;
     for (int64_t unit = begin; unit < end; unit++) {

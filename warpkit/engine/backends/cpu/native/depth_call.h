@@ -1,6 +1,8 @@
 // The block of a view's points in another camera, and their gradients; a unit is a row of an item.
+// It also follows the block of a warp of these points.
 #pragma once
 #include "maps_call.h"
+#include "warp_call.h"
 
 // clang-format off
 #define WARPKIT_DEPTH_FIELDS(FIELD)                                                              \
@@ -13,6 +15,8 @@
     /* gradients, for each item: to depths, of their type; to rays; sums as `DepthNumbers` of */ \
     /* each row */                                                                               \
     FIELD(to_depth) FIELD(to_rays) FIELD(sums)                                                   \
+    /* whether pose, other camera, and the view's camera or rays want one */                     \
+    FIELD(needs_pose) FIELD(needs_other) FIELD(needs_own)                                        \
     FIELD(height) FIELD(width)                                                                   \
     /* `DepthKind`; whether depths are float64; as in maps_call.h; whether rays are a pinhole's */ \
     FIELD(kind) FIELD(wide) FIELD(coefficients) FIELD(fisheye) FIELD(pinhole)                    \
@@ -25,6 +29,11 @@ namespace warpkit {
 
 struct DepthCall : Call {
     WARPKIT_DEPTH_FIELDS(WARPKIT_FIELD)
+};
+
+// A warp whose points are those of depths, made where they are read; sums are of each slot.
+struct DepthWarpCall : WarpCall {
+    DepthCall view;
 };
 
 enum DepthKind { DEPTH_Z, DEPTH_RAY, DEPTH_INVERSE };

@@ -7,7 +7,7 @@
 // r, with r the square root of q, and d a polynomial in the angle atan r.
 #pragma once
 #include "maps_call.h"
-#include "vec.h"
+#include "sums.h"
 
 namespace warpkit {
 namespace WARPKIT_ISA {
@@ -21,26 +21,6 @@ constexpr int WIDE = LANES<double>;
 
 struct Place {
     Doubles x, y;
-};
-
-// Sums over places, each in eight lanes for any register width: a place adds to the lane of its
-// number modulo 8. All instruction sets add in the same order.
-template <int COUNT_OF_SUMS> struct SumsByEights {
-    static constexpr int NUMBERS = COUNT_OF_SUMS, EIGHT = 8;
-    static_assert(EIGHT % WIDE == 0, "lanes of a register go into the eight");
-    alignas(64) double lanes[NUMBERS][EIGHT] = {};
-
-    INLINE void add(int number, int64_t place, Doubles v) {
-        double *to = lanes[number] + place % EIGHT;
-        store(to, load<Doubles>(to) + v);
-    }
-
-    void write(double *to) const {
-        for (int i = 0; i < NUMBERS; i++) {
-            const double *l = lanes[i];
-            to[i] = ((l[0] + l[4]) + (l[2] + l[6])) + ((l[1] + l[5]) + (l[3] + l[7]));
-        }
-    }
 };
 
 INLINE bool any(Mask mask) {

@@ -19,6 +19,18 @@ template <class R, int DOWN> struct MappingGradient {
 
     alignas(64) R slope_x[PADDED], slope_y[PADDED];  // of each pixel
 
+    // of a job whose points come from depths
+    DepthNumbers numbers;
+    DepthSums sums;
+
+    void begin_view(const T &t, int64_t index) {
+        numbers = sound_numbers(*t.view, index);
+        sums = DepthSums{};
+    }
+    void end_view(const T &t, const Job &job) const {
+        write_sums(numbers, sums, at<double>(t.view->sums) + job.slot * DepthSums::NUMBERS);
+    }
+
     // Add the incoming gradient of a group of channels, times the slopes of their values.
     void add_slopes(const WarpCall &p, const Job &job, T &t, const Pushes<R> &g) {
         const R *fill = at<const R>(p.fill) + job.item * p.fill_item + g.first * p.fill_channel;
@@ -41,8 +53,9 @@ template <class R, int DOWN> struct MappingGradient {
     }
 
     // A tile's part of the gradient, after all channels.
-    void write(const WarpCall &p, const Job &job, const T &t) const {
-        if (p.kind == POINTS && p.single) write_points(p, job, t, at<float>(p.grad_mapping));
+    void write(const WarpCall &p, const Job &job, const T &t) {
+        if (t.view) add_view(t);
+        else if (p.kind == POINTS && p.single) write_points(p, job, t, at<float>(p.grad_mapping));
         else if (p.kind == POINTS) write_points(p, job, t, at<double>(p.grad_mapping));
         else if (t.empty) return;
         else if (p.kind == AFFINE) add_matrix<2>(t, at<double>(p.grad_mapping) + 9 * job.slot);
@@ -148,6 +161,22 @@ template <class R, int DOWN> struct MappingGradient {
         for (int k = 0; k < 8; k += RUN)
             memcpy(pixels + k, of + T::number(r, c + k), sizeof(R) * RUN);
         return convert<Eight>(load<Vec<R, 8>>(pixels));
+    }
+
+    // Through the points to depths, poses and cameras.
+    void add_view(const T &t) {
+        alignas(64) double x[BAND][TILE], y[BAND][TILE];
+        for (int64_t r = 0; r < t.height; r += BAND) {
+            const int64_t rows = least<int64_t>(BAND, t.height - r);
+            for (int64_t n = 0; n < rows; n++)
+                for (int64_t c = 0; c < t.width; c += 8) {
+                    auto none = count_up<Vec<int64_t, 8>>() >= (t.empty ? 0 : t.width - c);
+                    store(x[n] + c, none ? Eight{} : eight(slope_x, r + n, c));
+                    store(y[n] + c, none ? Eight{} : eight(slope_y, r + n, c));
+                }
+            const ViewPart part{t.index, t.y0 + r, rows, t.x0, t.width};
+            t.rows_of_view.back(*t.view, numbers, part, x[0], y[0], sums);
+        }
     }
 
     // A matrix's sums, in float64, eight pixels at a time on every processor: the slopes, alone and

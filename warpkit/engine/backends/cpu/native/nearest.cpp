@@ -108,7 +108,7 @@ template <class U> void nearest(const Call &call, int64_t begin, int64_t end) {
     Borrowed<Places> memory;
     if (!memory) return;
     Places &places = *memory;
-    places.tile.start(p);
+    places.tile.start(call);
     int64_t tile_rows = (p.out_height + TILE - 1) / TILE;
     for (int64_t unit = begin; unit < end; unit++) {
         int64_t item = unit / tile_rows, y0 = unit % tile_rows * TILE;

@@ -6,10 +6,18 @@
 namespace warpkit {
 namespace WARPKIT_ISA {
 
+// Points from depths instead of `Kind`'s.
+constexpr int OF_VIEW = -1;
+
+void SourcePoints::see(const Call &call) {
+    view = as<WarpCall>(call).depths ? &as<DepthWarpCall>(call).view : nullptr;
+    if (view) rows_of_view = depth_rows(*view);
+}
+
 void SourcePoints::begin(const WarpCall &p, int64_t item, int64_t x, int64_t y) {
     x0 = x, y0 = y;
     width = least<int64_t>(TILE, p.out_width - x), height = least<int64_t>(TILE, p.out_height - y);
-    map = at<const int64_t>(p.mapping_of)[item] * p.mapping_size;
+    index = at<const int64_t>(p.mapping_of)[item], map = index * p.mapping_size;
     for (int64_t k = 0; k < 3 * p.kind; k++) matrix[k] = at<const double>(p.mapping)[map + k];
     all_near = true, cornered = false;
     low_x = low_y = splat<Doubles>(INFINITY), high_x = high_y = -low_x;
@@ -43,7 +51,8 @@ void SourcePoints::bounds(double &least_x, double &most_x, double &least_y, doub
 
 void SourcePoints::find(const WarpCall &p, int64_t r, int64_t rows) {
     far = false;
-    if (p.kind == AFFINE && cornered) find_rows<AFFINE, false>(p, r, rows);
+    if (view) find_rows<OF_VIEW, true>(p, r, rows);
+    else if (p.kind == AFFINE && cornered) find_rows<AFFINE, false>(p, r, rows);
     else if (p.kind == AFFINE) find_rows<AFFINE, true>(p, r, rows);
     else if (p.kind == PERSPECTIVE) find_rows<PERSPECTIVE, true>(p, r, rows);
     else find_rows<POINTS, true>(p, r, rows);
@@ -94,6 +103,14 @@ void SourcePoints::find_rows(const WarpCall &p, int64_t r, int64_t rows) {
     [[maybe_unused]] const int64_t end = width, plane = p.planar ? p.mapping_size / 2 : 0;
     Doubles least_x = low_x, least_y = low_y, most_x = high_x, most_y = high_y, m[9];
     for (int k = 0; k < 3 * KIND; k++) m[k] = splat<Doubles>(matrix[k]);
+    if constexpr (KIND == OF_VIEW) {
+        const int64_t there = least(rows, height - r), last = there - 1;
+        rows_of_view.find(*view, {index, y0 + r, there, x0, width}, L, point_x[0], point_y[0]);
+        for (int64_t n = there; n < rows; n++) {
+            memcpy(point_x[n], point_x[last], sizeof point_x[n]);
+            memcpy(point_y[n], point_y[last], sizeof point_y[n]);
+        }
+    }
     for (int64_t n = 0; n < rows; n++) {
         const int64_t row = y0 + least(r + n, height - 1);
         const Doubles y = splat<Doubles>(double(row));
@@ -105,6 +122,8 @@ void SourcePoints::find_rows(const WarpCall &p, int64_t r, int64_t rows) {
                     given(at<const double>(p.mapping) + start, plane, c, end - c, u, v);
                 else given(at<const float>(p.mapping) + start, plane, c, end - c, u, v);
                 if (relative) u += x, v += y;
+            } else if constexpr (KIND == OF_VIEW) {
+                u = load<Doubles>(point_x[n] + c), v = load<Doubles>(point_y[n] + c);
             } else {
                 u = x * m[0] + y * m[1] + m[2];
                 v = x * m[3] + y * m[4] + m[5];

@@ -4,6 +4,7 @@
 // neighbours to the last bit. A few rows are computed at a time, which stay in the nearest cache
 // until `Tile` has converted them to whole pixels and weights.
 #pragma once
+#include "depth_rows.h"
 #include "rules.h"
 
 namespace warpkit {
@@ -11,7 +12,7 @@ namespace WARPKIT_ISA {
 
 // Rotated by 33 degrees, a tile of 32 x 32 spans 1.6 times its pixels in the source, and one of 16
 // x 64 spans 2.4 times.
-constexpr int TILE = 32, PIXELS = TILE * TILE;
+constexpr int PIXELS = TILE * TILE;  // of 32 x 32
 constexpr int BAND = 4;                 // rows of a tile whose points are computed together
 constexpr double LIMIT = 2147483648.0;  // points of at least this magnitude have no position
 
@@ -37,6 +38,12 @@ struct SourcePoints {
     void bounds(double &least_x, double &most_x, double &least_y, double &most_y) const;
 
     double matrix[9];
+    int64_t index;          // of the item's matrix or points
+    const DepthCall *view;  // of a call whose points come from depths, otherwise null
+    DepthRows rows_of_view;
+
+    // Before the first tile of a call.
+    void see(const Call &call);
 
   private:
     int64_t map;  // the start of the item's matrix or field

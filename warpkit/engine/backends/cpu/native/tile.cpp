@@ -13,7 +13,9 @@ INLINE double end_pixel(int64_t length, int64_t border) {
     return LIMIT - double(folds ? period_of(length, border) : 1);
 }
 
-template <class R, int DOWN> void Tile<R, DOWN>::start(const WarpCall &p) {
+template <class R, int DOWN> void Tile<R, DOWN>::start(const Call &call) {
+    const WarpCall &p = as<WarpCall>(call);
+    this->see(call);
     interpolation = p.interpolation, taps = p.taps, before = most<int64_t>(taps / 2 - 1, 0);
     room = PIXELS * (taps <= 2 ? 8 : taps * taps);
     last_left = last_top = 0;  // there is no previous tile at first

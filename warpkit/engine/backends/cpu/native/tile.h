@@ -88,7 +88,7 @@ template <class R, int DOWN> struct Tile : SourcePoints, Order<R, DOWN> {
     bool close;                        // the taps of every 4 x 4 block are inside 8 x 8 pixels
 
     // Before the first tile of a call.
-    void start(const WarpCall &p);
+    void start(const Call &call);
 
     // Compute everything about the tile at (x, y) except pixels. sloped: with the weights'
     // derivatives.

@@ -277,7 +277,7 @@ template <class R, int TAPS> void warp(const Call &call, int64_t begin, int64_t 
     Borrowed<Tile<R, DOWN_OF<R, TAPS>>> memory;
     if (!memory) return;
     auto &t = *memory;
-    t.start(p);
+    t.start(call);
     int64_t tile_rows = (p.out_height + TILE - 1) / TILE;
     for (int64_t unit = begin; unit < end; unit++) {
         int64_t item = unit / tile_rows, y0 = unit % tile_rows * TILE;

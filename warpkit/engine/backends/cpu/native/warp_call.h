@@ -23,6 +23,8 @@
     /* numbers of one matrix or field of points; whether points are float64, are offsets, and */ \
     /* are planes of x and y */                                                                  \
     FIELD(mapping_size) FIELD(double_points) FIELD(relative) FIELD(planar)                       \
+    /* whether the block is a `DepthWarpCall`, whose points come from depths */                   \
+    FIELD(depths)                                                                                \
     /* strides of the fill; `dense`: it has a value for every output pixel */                    \
     FIELD(fill_item) FIELD(fill_channel) FIELD(fill_row) FIELD(fill_column) FIELD(dense)         \
     /* whether a pixel's channels are adjacent in the result and the image's gradient; whether */ \
