@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from PIL import Image
@@ -24,6 +25,7 @@ from examples import (
     serving_differs,
     small_classifier,
     spatial_transformer,
+    stereo_depth,
 )
 from examples.digits import Digits
 from warpkit.cli.attack.small_classifier import read_small_classifier
@@ -138,6 +140,35 @@ def test_the_rotation_of_a_view_of_the_sphere_is_found(tmp_path: Path):
     assert find_rotation.table(found).row_count == 1
     find_rotation.draw(tmp_path / "picture.png", sphere, found)
     check_picture(tmp_path / "picture.png")
+
+
+def test_a_photograph_is_seen_from_another_camera(tmp_path: Path):
+    draw = np.random.default_rng(0)
+    right = draw.integers(0, 120, (64, 96, 3), np.uint8)
+    disparity = np.full((64, 96), 4.0, np.float32)
+    disparity[20:44, 40:60] = 12  # stands before columns 32 to 39 in the right photograph
+    columns = (np.arange(96) - disparity.astype(int)).clip(0)
+    left = np.take_along_axis(right, columns[..., None], 1)
+    left[20:44, 32:40] = 255
+    disparity[:4] = np.inf
+    for name, image in (("left", left), ("right", right)):
+        Image.fromarray(image).save(tmp_path / f"motorcycle_{name}.png")
+    np.savez(tmp_path / "motorcycle_disp.npz", disparity)
+    pair = stereo_depth.load(tmp_path)
+    seen = stereo_depth.synthesise(pair)
+    found = stereo_depth.errors(pair, seen)
+    assert found["not hidden"] < 0.01 < 100 < found["hidden"]
+    assert seen.occluded is not None
+    assert seen.occluded.sum() == 24 * 8
+    assert not seen.valid[:, :4].any()
+    stereo_depth.draw(tmp_path / "picture.png", pair, seen)
+    check_picture(tmp_path / "picture.png")
+    true = stereo_depth.Found(
+        torch.zeros(3), torch.tensor([-1.0, 0, 0]), stereo_depth.relative(pair)[1],
+        torch.tensor(stereo_depth.LENS[:2]),
+    )  # fmt: skip
+    text = stereo_depth.describe(pair, true)
+    assert text.startswith("rotation off by 0.00 degrees, direction by 0.00, depth by 0.0 %")
 
 
 def test_a_patch_is_evaluated_by_the_real_program(tmp_path: Path):
