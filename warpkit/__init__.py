@@ -131,6 +131,8 @@ else:
         for place, names in _PLACES.items():
             module = importlib.import_module(f"warpkit.{place}")
             globals().update({name: getattr(module, name) for name in names})
+        for name in ("warp", "resize"):
+            importlib.import_module(f"warpkit.engine.operators.{name}")
 
     def __getattr__(name):
         """Load the functions, or a module, on first use: the command line's help needs no torch.

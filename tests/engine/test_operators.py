@@ -16,7 +16,8 @@ from torch.autograd import forward_ad, gradcheck
 from tests.support.second_order import gradgradcheck
 from tests.support.tolerances import TOLERANCE
 from warpkit.engine.backends.cpu.opened import LIBRARY
-from warpkit.engine.binding.operator import Operator, vjp
+from warpkit.engine.binding.operator import Operator
+from warpkit.engine.binding.vjp import vjp
 from warpkit.engine.compositing.canvases import Canvas
 from warpkit.engine.compositing.rectangles import rectangles
 from warpkit.engine.definitions import depth, lens_inverse, lens_models, lens_rays
@@ -32,6 +33,7 @@ from warpkit.engine.operators.lens_inverse import UNBEND
 from warpkit.engine.operators.objects import CROP, PAINT, Crop, Paint
 from warpkit.engine.operators.similarity import SIMILARITY
 from warpkit.engine.operators.sphere import VIEW, View
+from warpkit.engine.operators.warp import WARP, Warp
 from warpkit.engine.sampling.rules import SamplingRule
 
 pytestmark = pytest.mark.skipif(LIBRARY is None, reason="no native library")
@@ -187,7 +189,32 @@ def scenes(
     return make
 
 
+def warped(*mapping: int, dense: bool = False) -> Callable[[torch.Generator], list[Tensor]]:
+    """Images, maps of this shape near the identity, and values outside of the images."""
+
+    def make(generator: torch.Generator) -> list[Tensor]:
+        noise = normal(generator, 3, *mapping)
+        if mapping[-1] == 3:
+            maps = torch.eye(3)[: mapping[0]] + 0.1 * noise / torch.tensor([1.0, 1, 0.2])
+            maps[..., 2:, :2] *= 0.05
+        else:
+            maps = 4 + 4 * noise
+        fill = normal(generator, 3, *((5, 7) if dense else (1, 1)))
+        return [normal(generator, 2, 1, 3, 9, 8), maps.double(), fill]
+
+    return make
+
+
 NAN, DOUBLE = float("nan"), torch.float64
+IMAGE_WARPS = {
+    "warp by (2, 3)": (("bilinear", "constant"), {"forward": True}, warped(2, 3)),
+    "warp by inverse (2, 3)": (("bicubic", "wrap"), {}, warped(2, 3)),
+    "warp by (3, 3)": (("lanczos4", "reflect"), {"forward": True}, warped(3, 3)),
+    "warp by points": (("bilinear", "replicate"), {}, warped(5, 7, 2)),
+    "warp by offsets": (
+        ("bicubic", "transparent"), {"relative": True}, warped(5, 7, 2, dense=True)
+    ),
+}  # fmt: skip
 DEPTHS = {
     f"depths {kind}, {model} {count}, {'pinhole' if pinhole else 'rays'}": Case(
         POINTS, options, depths(options, count), "lens kernels", 1
@@ -228,6 +255,10 @@ CASES = {
     },
     **DEPTHS,
     **WARPS,
+    **{
+        name: Case(WARP, Warp((5, 7), SamplingRule(*rule), **kind), make, "cpu torch.float64")
+        for name, (rule, kind, make) in IMAGE_WARPS.items()
+    },
     "four points": Case(FOUR_POINTS, DOUBLE, corners, "quad kernels"),
     "front": Case(FRONT, (5, 7), fronts(False), "cpu torch.float64", 2),
     "front of float64": Case(FRONT, (5, 7), fronts(True), "cpu torch.float64", 2),
@@ -255,6 +286,7 @@ FEW = [
     "front",
     "similarity",
     "bicubic view",
+    *IMAGE_WARPS,
 ]
 """One of each kind with batches that broadcast, for checks that take long."""
 

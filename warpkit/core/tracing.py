@@ -56,7 +56,11 @@ def is_eager(*tensors: Tensor) -> bool:
     """
     if not runs_eagerly() or any(map(Tensor.is_neg, tensors)) or any(map(is_batch, tensors)):
         return False
-    return all(map(_has_memory, map(type, tensors)))
+    kinds = set(map(type, tensors))
+    return kinds <= PLAIN or all(map(_has_memory, kinds))
+
+
+PLAIN = {Tensor, torch.nn.Parameter}
 
 
 is_batch = torch._C._functorch.is_legacy_batchedtensor  # pyright: ignore
@@ -104,7 +108,11 @@ def is_watched() -> bool:
 
 def wants_gradient(*tensors: Tensor) -> bool:
     """Whether autograd records operations on the tensors."""
-    return torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
+    if torch.is_grad_enabled():
+        for tensor in tensors:  # a generator would take longer than the question
+            if tensor.requires_grad:
+                return True
+    return False
 
 
 def wants_derivative(image: Tensor, *others: Tensor) -> bool:

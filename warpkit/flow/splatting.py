@@ -148,8 +148,10 @@ def splat(
 
 def _temperature(name: str, value: Any, mode: str, device: torch.device) -> Tensor:
     """The temperature, () or (...), float64."""
-    if mode != "softmax" and not (isinstance(value, int | float) and value == 1):
-        checks.fail(name, "temperature", f"1 with mode={mode!r}", f"{value!r:.60}")
+    if mode != "softmax":
+        if not (isinstance(value, int | float) and value == 1):
+            checks.fail(name, "temperature", f"1 with mode={mode!r}", f"{value!r:.60}")
+        return torch.ones((), dtype=torch.float64, device=device)
     cool = floats(name, "temperature", value, device).double()
     checks.check_values(name, "temperature", ~(cool.detach() > 0), "above 0", cool.detach())
     return cool

@@ -14,13 +14,15 @@ from collections.abc import Sequence
 from functools import cache
 from threading import Thread
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from warpkit.core.tracing import has_tangents, in_transform, wants_gradient
+from warpkit.engine.binding.operator import Operator
+from warpkit.engine.binding.vjp import vjp
+from warpkit.engine.operators.warp import WARP, Warp
 from warpkit.engine.sampling import reference
 from warpkit.engine.sampling.maps import inverse_map, no_float64, output_points, pixels_from_theta
 from warpkit.engine.sampling.reference import Fold, by_rows, compute_dtype
@@ -32,9 +34,6 @@ from warpkit.engine.sampling.rules import (
     borders_of,
     is_pair,
 )
-
-if TYPE_CHECKING:
-    from warpkit.engine.backends.operators import AutogradOnly
 
 MODES = ("nearest", "bilinear", "bicubic")
 PADDING = {
@@ -84,8 +83,8 @@ def sample(image: Tensor, points: Tensor, fill: Tensor, rule: SamplingRule) -> T
         return reference.sample(image, points, fill, rule)
     if _is_followed(image, points, fill) and not has_second_order():
         mapping = points.detach() if rule.interpolation == "nearest" else points
-        size = points.shape[-3:-1]
-        return _followed().call(image, mapping, fill, size, rule.interpolation, rule.border)
+        options = Warp(points.shape[-3:-1], rule)
+        return GRID_SAMPLE(options, image, mapping, fill, device="torch")
     return _sample(image, points, fill, rule)
 
 
@@ -118,41 +117,31 @@ def has_second_order() -> bool:
     return bool(found)
 
 
-@cache
-def _followed() -> AutogradOnly:
-    from warpkit.engine.backends.operators import AutogradOnly
-
-    return AutogradOnly(SimpleNamespace(forward=_forward, backward=_backward))
-
-
-def _forward(
-    image: Tensor, points: Tensor, fill: Tensor, size: Sequence[int], rule: SamplingRule
-) -> Tensor:
+def _forward(options: Warp, image: Tensor, points: Tensor, fill: Tensor) -> tuple[Tensor, None]:
     """Tensors as of `reference.sample`."""
-    return _sample(image, points, fill, rule)
+    return _sample(image, points, fill, options.rule), None
 
 
 def _backward(
-    grad: Tensor,
-    image: Tensor,
-    points: Tensor,
-    fill: Tensor,
-    size: Sequence[int],
-    rule: SamplingRule,
-    wanted: Sequence[bool],
-) -> list[Tensor]:
-    """The needed gradients, from torch's function; arbitrary values for the others.
+    options: Warp,
+    kept: None,
+    grads: tuple[Tensor, ...],
+    tensors: tuple[Tensor, ...],
+    wanted: tuple[bool, ...],
+) -> tuple[Tensor | None, ...]:
+    """The wanted gradients, from torch's function.
 
-    grad (*batch, C, h, w); the other tensors as in `reference.sample`.
+    grads (*batch, C, h, w); tensors as in `reference.sample`.
     """
-    inputs = [image, points, fill]
-    for n, want in enumerate(wanted):
-        inputs[n] = inputs[n].detach().requires_grad_(want)
-    with torch.enable_grad():
-        value = _sample(inputs[0], inputs[1], inputs[2], rule)
-        leaves = [tensor for tensor in inputs if tensor.requires_grad]
-        found = iter(torch.autograd.grad(value, leaves, grad, materialize_grads=True))
-    return [next(found) if want else grad for want in wanted]
+    return vjp(lambda *inputs: _forward(options, *inputs)[0], tensors, grads, wanted)
+
+
+GRID_SAMPLE = Operator(
+    WARP.formula,
+    {"torch": lambda: SimpleNamespace(forward=_forward, backward=_backward)},
+    signature=WARP.signature,
+)
+"""`WARP` by torch's function, for points."""
 
 
 def _sample(image: Tensor, points: Tensor, fill: Tensor, rule: SamplingRule) -> Tensor:

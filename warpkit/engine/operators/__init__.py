@@ -15,9 +15,13 @@ BACKENDS = "warpkit.engine.backends"
 def native(name: str) -> Callable[[], ModuleType | None]:
     """Imports a module of `backends.cpu` when it is called; None without the native library."""
 
+    module = None
+
     def load() -> ModuleType | None:
-        library = import_module(f"{BACKENDS}.cpu.opened").LIBRARY
-        return import_module(f"{BACKENDS}.cpu.{name}") if library else None
+        nonlocal module
+        if module is None and import_module(f"{BACKENDS}.cpu.opened").LIBRARY:
+            module = import_module(f"{BACKENDS}.cpu.{name}")
+        return module
 
     return load
 

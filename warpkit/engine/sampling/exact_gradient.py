@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from torch import Tensor
 
@@ -11,6 +12,17 @@ from warpkit.engine.sampling.reference import with_gradient_of
 
 Values = Callable[[], Tensor]
 """Computes a result in another arithmetic, without gradients."""
+
+
+class Given:
+    """The kernels of an operator whose result is computed in another arithmetic."""
+
+    def __init__(self, values: Values) -> None:
+        self.values = values
+
+    def forward(self, options: Any, *tensors: Tensor) -> tuple[Tensor, None]:
+        """The other arithmetic's result."""
+        return self.values(), None
 
 
 def with_exact_gradient(

@@ -13,6 +13,7 @@ import warpkit as wk
 from tests.support.inputs import RULES, affine_matrices, images, noise, perspective_matrices
 from tests.support.second_order import gradgradcheck
 from tests.support.tolerances import TOLERANCE
+from warpkit.engine.operators.warp import WARP
 from warpkit.engine.sampling import reference
 from warpkit.engine.sampling.rules import BORDERS, INTERPOLATIONS
 
@@ -211,20 +212,20 @@ def test_gradcheck(kind, interpolation):
 
 @pytest.mark.filterwarnings("ignore:The .grad attribute")
 def test_operators_pass_opcheck():
-    from warpkit.engine.backends.cpu import operators
-
+    forward, backward = WARP.traced["cpu"], WARP.gradient.traced["cpu"]
     image = noise(2, 3, 6, 7, dtype=torch.float32).requires_grad_()
     matrix = affine_matrices()["batch of turns"].requires_grad_()
     outside = torch.zeros(3, 1, 1, requires_grad=True)
     options = ([5, 6], "bilinear", "constant")
-    torch.library.opcheck(operators.OPERATORS.forward_operator, (image, matrix, outside, *options))
+    torch.library.opcheck(forward, (image, matrix, outside, *options))
     last = image.detach().to(memory_format=torch.channels_last)
-    torch.library.opcheck(operators.OPERATORS.forward_operator, (last, matrix, outside, *options))
+    torch.library.opcheck(forward, (last, matrix, outside, *options))
     grad = noise(2, 3, 5, 6, dtype=torch.float32)
     wanted = [True, True, True]
-    torch.library.opcheck(
-        operators.OPERATORS.backward_operator, (grad, image, matrix, outside, *options, wanted)
-    )
+    torch.library.opcheck(backward, (grad, image, matrix, outside, *options, wanted))
+    halves = image.detach().half()
+    torch.library.opcheck(forward, (halves, matrix, outside, *options))
+    torch.library.opcheck(backward, (grad.half(), halves, matrix, outside, *options, wanted))
 
 
 @pytest.mark.parametrize("mapped", [(0, 0), (0, None), (None, 0), (0, 2)])

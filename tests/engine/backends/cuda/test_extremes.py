@@ -87,8 +87,6 @@ def test_64_bit_indices_give_the_same_results(kind, border, monkeypatch):
 @pytest.mark.parametrize("kind", ["affine", "points"])
 def test_operators_pass_opcheck(kind):
     """Schemas, fake implementations and autograd, which torch.compile relies on."""
-    from warpkit.engine.backends.cuda import operators  # noqa: F401
-
     # one of each, since opcheck calls them about 15 times
     image = images(torch.float32)["channels-last" if kind == "affine" else "odd"][:1].to(DEVICE)
     turns = affine_matrices()["batch of turns"][:1]

@@ -19,16 +19,16 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from warpkit.core.tracing import NO_ONNX, exports_to_onnx, is_eager
+from warpkit.core.tracing import NO_ONNX, exports_to_onnx
+from warpkit.engine.operators.warp import WARP, Warp
+from warpkit.engine.operators.warp import splat as warp_adjoint
 from warpkit.engine.sampling.exact_gradient import Values
-from warpkit.engine.sampling.maps import added_to_pixels
 from warpkit.engine.sampling.reference import compute_dtype
 from warpkit.engine.sampling.resize import ResizeRule
 from warpkit.engine.sampling.rules import SamplingRule
 
 HALVES = (torch.float16, torch.bfloat16)
-"""Types in which the processor does not compute. Kernels read them; for torch's operators the image
-is converted."""
+"""Types in which the processor does not compute."""
 
 
 def unsupported_reasons(image: Tensor, rule: SamplingRule | ResizeRule) -> list[str]:
@@ -57,7 +57,7 @@ def warp(
     wide: the result is not rounded to the image's type, here and below. Only for what
     `backends.takes_wide` says.
     """
-    return _warp(image, to_source.double(), size, fill, rule, values, forward=False, wide=wide)
+    return _run(Warp(size, rule, wide=wide), image, to_source.double(), fill, values)
 
 
 def warp_forward(
@@ -69,33 +69,7 @@ def warp_forward(
     values: Values | None = None,
 ) -> Tensor:
     """As `reference.warp_forward`."""
-    return _warp(image, matrix, size, fill, rule, values, forward=True)
-
-
-def _warp(
-    image: Tensor,
-    matrix: Tensor,
-    size: Sequence[int],
-    fill: Tensor,
-    rule: SamplingRule,
-    values: Values | None,
-    *,
-    forward: bool,
-    wide: bool = False,
-) -> Tensor:
-    """forward: `matrix` (*M, 2 or 3, 3) maps source -> destination."""
-    if is_eager(image, matrix, fill):
-        from warpkit.engine.backends.cpu import autograd
-
-        options = autograd.WarpOptions(size, rule, forward, relative=False, wide=wide)
-        return autograd.call(image, matrix, fill, options, values)
-    if image.dtype in HALVES:
-        found = _warp(image.float(), matrix, size, fill, rule, values, forward=forward)
-        return found.to(image.dtype)
-    from warpkit.engine.backends.cpu.operators import OPERATORS
-
-    to_source = inverse_map(matrix.double()) if forward else matrix
-    return OPERATORS.warp(image, to_source, size, fill, rule)
+    return _run(Warp(size, rule, forward=True), image, matrix, fill, values)
 
 
 def sample(
@@ -109,17 +83,8 @@ def sample(
 ) -> Tensor:
     """As `reference.sample`."""
     points = points.to(compute_dtype(points.dtype))
-    if is_eager(image, points, fill):
-        from warpkit.engine.backends.cpu import autograd
-
-        size = points.shape[-3:-1]
-        options = autograd.WarpOptions(size, rule, forward=False, relative=False, wide=wide)
-        return autograd.call(image, points, fill, options, values)
-    if image.dtype in HALVES:
-        return sample(image.float(), points, fill, rule, values).to(image.dtype)
-    from warpkit.engine.backends.cpu.operators import OPERATORS
-
-    return OPERATORS.sample(image, points, fill, rule)
+    options = Warp(points.shape[-3:-1], rule, wide=wide)
+    return _run(options, image, points, fill, values)
 
 
 def sample_offsets(
@@ -133,20 +98,27 @@ def sample_offsets(
 
     Tensors as in `reference.sample`. Plain offsets are added when they are read.
     """
-    if is_eager(image, offsets, fill):
-        from warpkit.engine.backends.cpu import autograd
+    offsets = offsets.to(compute_dtype(offsets.dtype))
+    options = Warp(offsets.shape[-3:-1], rule, relative=True)
+    return _run(options, image, offsets, fill, values)
 
-        offsets = offsets.to(compute_dtype(offsets.dtype))
-        options = autograd.WarpOptions(offsets.shape[-3:-1], rule, forward=False, relative=True)
-        return autograd.call(image, offsets, fill, options, values)
-    return sample(image, added_to_pixels(offsets), fill, rule)
+
+def _run(
+    options: Warp, image: Tensor, mapping: Tensor, fill: Tensor, values: Values | None
+) -> Tensor:
+    """Tensors as in `WARP`."""
+    if options.rule.interpolation == "nearest" or not image.is_floating_point():
+        mapping = mapping.detach()  # it has no slope, and autograd should report that
+    if values is None:
+        return WARP(options, image, mapping, fill)
+    from warpkit.engine.backends.cpu.warps import GivenWarp
+
+    return WARP.by(GivenWarp(values), options, image, mapping, fill)
 
 
 def splat(image: Tensor, points: Tensor, size: Sequence[int], rule: SamplingRule) -> Tensor:
     """As `reference.splat`."""
-    from warpkit.engine.backends.cpu.operators import OPERATORS
-
-    return OPERATORS.splat(image, points, size, rule)
+    return warp_adjoint(image, points, Warp(tuple(size), rule))
 
 
 def splat_offsets(
@@ -156,12 +128,9 @@ def splat_offsets(
 
     image (*I, C, H, W); offsets (*P, H, W, 2), pixels. Plain offsets are added when they are read.
     """
-    if is_eager(image, offsets):
-        from warpkit.engine.backends.cpu import autograd
-
-        offsets = offsets.to(compute_dtype(offsets.dtype))
-        return autograd.EagerSplat.apply(image, offsets, tuple(size), rule)  # pyright: ignore
-    return splat(image, added_to_pixels(offsets), size, rule)
+    offsets = offsets.to(compute_dtype(offsets.dtype))
+    options = Warp(tuple(size), rule, relative=True)
+    return warp_adjoint(image, offsets, options)
 
 
 def prepare(
@@ -179,14 +148,14 @@ def prepare(
     image (*I, C, H, W); mapping (*M, 2 or 3, 3), source -> destination if `forward`, or
     (*P, h, w, 2), offsets if `relative`; fill broadcasts to the result.
     """
-    from warpkit.engine.backends.cpu import autograd
+    from warpkit.engine.backends.cpu import warps
     from warpkit.engine.backends.cpu.warp_calls import TYPES
 
     points = mapping.shape[-1] == 2
     if image.dtype not in (*TYPES, *HALVES) or (points and mapping.dtype in HALVES):
         return None  # computed in float32
-    options = autograd.WarpOptions(tuple(size), rule, forward, relative)
-    return autograd.prepare(image, mapping, fill, options)
+    options = Warp(tuple(size), rule, forward, relative)
+    return warps.plan(options, image, mapping, fill)
 
 
 def first_sums(fixed: Tensor, seen: Tensor, weight: Tensor) -> Tensor:

@@ -34,9 +34,15 @@ def backward(
     return [inverse_vjp(to_source, grads[0], torch.float64)]
 
 
-def _block(task: str, rows: int, double: bool, singular_to_zero: bool) -> np.ndarray:
-    numbers = {"rows": rows, "wide": double, "singular_to_zero": singular_to_zero}
-    return MATRICES.block(task, numbers)
+BLOCKS = {
+    (task, rows, double, to_zero): MATRICES.block(
+        task, {"rows": rows, "wide": double, "singular_to_zero": to_zero}
+    )
+    for task in ("invert", "inverse_vjp")
+    for rows in (2, 3)
+    for double in (False, True)
+    for to_zero in (False, True)
+}
 
 
 def invert(matrix: Tensor, singular_to_zero: bool = False) -> Tensor:
@@ -45,15 +51,15 @@ def invert(matrix: Tensor, singular_to_zero: bool = False) -> Tensor:
     if given.dtype not in (torch.float64, torch.float32):
         given = given.float()
     out = torch.empty_like(given, dtype=torch.float64)
-    block = _block("invert", given.shape[-2], given.dtype == torch.float64, singular_to_zero)
-    _run(block, given, 0, out)
+    kind = "invert", given.shape[-2], given.dtype == torch.float64, singular_to_zero
+    _run(kind, given, 0, out)
     return out
 
 
 def invert_numbers(matrix: np.ndarray, singular_to_zero: bool = False) -> np.ndarray:
     """The same for one array (2 or 3, 3), float64."""
     given, out = np.ascontiguousarray(matrix), np.empty(matrix.shape)
-    numbers = _block("invert", given.shape[-2], True, singular_to_zero).copy()
+    numbers = BLOCKS["invert", given.shape[-2], True, singular_to_zero].copy()
     numbers[GIVEN], numbers[OUT] = calls.address_of(given), calls.address_of(out)
     calls.launch(numbers, 0, 1, given.size)
     return out
@@ -67,13 +73,13 @@ def inverse_vjp(to_source: Tensor, grad: Tensor, dtype: torch.dtype) -> Tensor:
     double = dtype == torch.float64
     grad, to_source = grad.contiguous(), to_source.detach().contiguous()
     out = torch.empty_like(grad, dtype=dtype if double else torch.float32)
-    block = _block("inverse_vjp", grad.shape[-2], double, False)
-    _run(block, to_source, calls.address(grad), out)
+    kind = "inverse_vjp", grad.shape[-2], double, False
+    _run(kind, to_source, calls.address(grad), out)
     return out.to(dtype)
 
 
-def _run(block: np.ndarray, given: Tensor, sums: int, out: Tensor) -> None:
+def _run(kind: tuple[str, int, bool, bool], given: Tensor, sums: int, out: Tensor) -> None:
     """A task for `given` (..., 2 or 3, 3) and the sums at an address, with the result in `out`."""
-    values = given.numel()
+    block, values = BLOCKS[kind].copy(), given.numel()
     block[GIVEN], block[SUMS], block[OUT] = calls.address(given), sums, calls.address(out)
     calls.launch(block, 0, values // (3 * given.shape[-2]), values)

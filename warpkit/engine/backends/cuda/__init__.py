@@ -19,6 +19,9 @@ from torch import Tensor
 from warpkit.core.checks import LABELS
 from warpkit.core.environment import TRITON_INTERPRETED as INTERPRETED
 from warpkit.core.tracing import NO_ONNX, exports_to_onnx
+from warpkit.engine.operators.warp import WARP, Warp
+from warpkit.engine.operators.warp import splat as warp_adjoint
+from warpkit.engine.sampling.reference import compute_dtype
 from warpkit.engine.sampling.rules import SamplingRule
 
 DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
@@ -57,9 +60,10 @@ def warp(
     image: Tensor, to_source: Tensor, size: Sequence[int], fill: Tensor, rule: SamplingRule
 ) -> Tensor:
     """As `reference.warp`."""
-    from warpkit.engine.backends.cuda.operators import OPERATORS
-
-    return OPERATORS.warp(image, to_source, size, fill, rule)
+    if rule.interpolation == "nearest":  # it has no slope, and autograd should report that
+        to_source = to_source.detach()
+    options = Warp(size, rule)
+    return WARP(options, image, to_source.double(), fill, device="triton")
 
 
 def warp_forward(
@@ -71,16 +75,17 @@ def warp_forward(
 
 def sample(image: Tensor, points: Tensor, fill: Tensor, rule: SamplingRule) -> Tensor:
     """As `reference.sample`."""
-    from warpkit.engine.backends.cuda.operators import OPERATORS
-
-    return OPERATORS.sample(image, points, fill, rule)
+    points = points.to(compute_dtype(points.dtype))
+    if rule.interpolation == "nearest":
+        points = points.detach()
+    options = Warp(points.shape[-3:-1], rule)
+    return WARP(options, image, points, fill, device="triton")
 
 
 def splat(image: Tensor, points: Tensor, size: Sequence[int], rule: SamplingRule) -> Tensor:
     """As `reference.splat`."""
-    from warpkit.engine.backends.cuda.operators import OPERATORS
-
-    return OPERATORS.splat(image, points, size, rule)
+    options = Warp(tuple(size), rule)
+    return warp_adjoint(image, points, options, device="triton")
 
 
 def inverse_map(matrix: Tensor) -> Tensor:

@@ -1,8 +1,8 @@
 """Resizes in the native library: the bits of the reference and of its arithmetics, faster.
 
 `axes` has the taps, and `prepared` the library's calls, made once for shapes and options. `launch`
-turns tensors into calls, and `operators` has the torch operator for tracing and transforms. If no
-kernel sums like an arithmetic, the arithmetic itself is used, in plain torch.
+turns tensors into calls. If no kernel sums like an arithmetic, the arithmetic itself is used, in
+plain torch.
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ from types import ModuleType
 import torch
 from torch import Tensor
 
-from warpkit.core.tracing import has_tangents, is_eager, wants_gradient
+from warpkit.core.tracing import is_eager, wants_gradient
 from warpkit.engine.arithmetic import opencv_resize, pillow, torch_resize
 from warpkit.engine.backends import cpu
+from warpkit.engine.operators.resize import RESIZE, Resize
 from warpkit.engine.sampling import resize as reference
-from warpkit.engine.sampling.exact_gradient import Values
+from warpkit.engine.sampling.exact_gradient import Given, Values
 from warpkit.engine.sampling.reference import with_gradient_of
 from warpkit.engine.sampling.resize import Edges, ResizeRule
 
@@ -67,14 +68,12 @@ def _exact(
     values: Values | None,
 ) -> Tensor:
     by_tensor = box is not None and isinstance(box[0].low, Tensor)
-    if by_tensor or has_tangents():
+    if by_tensor:
         found = reference.resize(image, size, rule, box)
         return found if values is None else with_gradient_of(values(), found)
-    is_simple = is_eager(image) and not wants_gradient(image)
-    if rule.interpolation == "nearest" and not is_simple:
+    if rule.interpolation == "nearest" and (wants_gradient(image) or not is_eager(image)):
         return reference.resize(image, size, rule, box)
-    if is_simple:
-        return _launch().exact(image, size, rule, box)
-    from warpkit.engine.backends.cpu.resize import operators
-
-    return operators.call(image, size, rule, box, values)
+    options = Resize(size, rule, None if box is None else (box[0], box[1]))
+    if values is not None:
+        return RESIZE.by(Given(values), options, image)
+    return RESIZE(options, image)

@@ -30,6 +30,7 @@ from warpkit.engine.backends.cpu.resize.prepared import (
     torch_nearest_call,
 )
 from warpkit.engine.backends.cpu.warp_calls import HALVES
+from warpkit.engine.operators.resize import Resize
 from warpkit.engine.sampling.layout import broadcast_index, is_channels_last
 from warpkit.engine.sampling.resize import KEPT_TABLES, Edges, ResizeRule
 
@@ -37,18 +38,11 @@ FLOATS = {torch.float32: np.dtype(np.float32), torch.float64: np.dtype(np.float6
 """The types of results that may have gradients."""
 
 
-def exact(
-    image: Tensor,
-    size: Sequence[int],
-    rule: ResizeRule,
-    box: Sequence[Edges] | None,
-    *,
-    adjoint: bool = False,
-) -> Tensor:
-    """As the reference's `resize`; adjoint: its gradient, from (..., h, w) to `size` (H, W)."""
-    edges = None if box is None else (box[0], box[1])
+def forward(options: Resize, image: Tensor) -> tuple[Tensor, None]:
+    """The operator's result."""
+    size, rule, box, adjoint = options
     what = given(image, moves=rule.interpolation == "nearest")
-    return _launch(image, exact_call(what, _plain(size), rule, edges, adjoint), what)
+    return _launch(image, exact_call(what, _plain(size), rule, box, adjoint), what), None
 
 
 def pillow(
