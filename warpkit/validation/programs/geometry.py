@@ -87,6 +87,12 @@ class Placement(NamedTuple):
     is_box: bool = False
     """The part is a box as in Pillow, which taps may leave, and not a crop."""
 
+    @property
+    def told(self) -> tuple[object, ...]:
+        """What results tell: factors to 6 digits, as rules compute equal ones in other ways."""
+        fy, fx = self.factors
+        return (*self[:3], round(fy, 6), round(fx, 6), *self[4:])
+
     def content(self) -> tuple[int, int, int, int]:
         """(top, left, bottom, right) of the picture in the result, unless it is padded first."""
         (h, w), (rows, columns), (top, left) = self.size, self.window, self.corner
@@ -129,20 +135,20 @@ class Geometry:
         rows, columns = self.window or size
         if self.stride is not None:
             rows, columns = (-(-side // self.stride) * self.stride for side in size)
-        exact = [np.float32(side * factor) for side, factor in zip(sides, factors, strict=True)]
-        corner = tuple(
-            OFFSETS[self.crop_rounding](n - o) if n >= o else -self._rest(o, n, side)
-            for n, o, side in zip(size, (rows, columns), exact, strict=True)
-        )
+        top = self._begin(size[0], rows, sides[0], factors[0])
+        left = self._begin(size[1], columns, sides[1], factors[1])
         is_box = cut is not None and self.before is not None and self.before[0] == "box"
-        at = (corner[0], corner[1])
-        return Placement(cut, padded, size, factors, (rows, columns), at, is_box)
+        return Placement(cut, padded, size, factors, (rows, columns), (top, left), is_box)
 
-    def _rest(self, length: int, side: int, exact: np.float32) -> int:
-        """How much of the padding comes before the picture."""
+    def _begin(self, length: int, wanted: int, side: float, factor: float) -> int:
+        """Where a window begins in a resized side; negative where it is padded."""
+        if length == wanted:
+            return 0
+        if length > wanted:
+            return OFFSETS[self.crop_rounding](length - wanted)
         if self.place == EXACT:
-            return max(0, math.floor((np.float32(length) - exact) / 2))
-        return PLACES[self.place](length - side)
+            return -max(0, math.floor((np.float32(wanted) - np.float32(side * factor)) / 2))
+        return -PLACES[self.place](wanted - length)
 
     def _before(self, height: int, width: int) -> tuple[Any, Any, Pair]:
         """The part that is resized, the square to which it is padded, and their size."""
@@ -316,7 +322,7 @@ def most_telling(bounds: set[Probe], geometries: Sequence[Geometry]) -> Probe:
         if bound <= best:
             break
         _, area, shape = bound
-        counted = (len({g.placed(*shape) for g in geometries}), area, shape)
+        counted = (len({g.placed(*shape).told for g in geometries}), area, shape)
         bounds.remove(bound)
         bounds.add(counted)
         best = max(best, counted)

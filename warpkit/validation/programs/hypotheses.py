@@ -10,7 +10,15 @@ from typing import Any
 import numpy as np
 
 from warpkit.validation.programs import proposals
-from warpkit.validation.programs.geometry import EXACT, LIMITS, OFFSETS, SIDES, TWICE, Geometry
+from warpkit.validation.programs.geometry import (
+    EXACT,
+    LIMITS,
+    OFFSETS,
+    SIDES,
+    TWICE,
+    Geometry,
+    Placement,
+)
 from warpkit.validation.programs.looks import Look
 
 MULTIPLES = (128, 64, 32, 28, 16, 14, 8, 4)
@@ -36,37 +44,55 @@ def agrees(geometry: Geometry, seen: Look) -> bool:
     placement = geometry.placed(seen.height, seen.width)
     if placement.window != seen.window:
         return False
-    (h, w), (top, left) = placement.size, placement.corner
-    sides: list[float] = [seen.height, seen.width]
-    begins: list[float] = [0.0, 0.0]
     content = placement.content()
     if placement.padded is not None:
-        rows, columns, down, right = placement.padded
-        sides, begins = [rows, columns], [-down, -right]
         content = _content_of_padded(
-            seen, placement.padded, placement.size, (top, left), seen.window
+            seen, placement.padded, placement.size, placement.corner, seen.window
         )
     elif seen.soft:
         return False
-    if placement.cut is not None:
-        x1, y1, x2, y2 = placement.cut
-        sides, begins = [y2 - y1, x2 - x1], [y1, x1]
     room = 1.01 if placement.padded is not None else 0
     if any(abs(a - b) > room for a, b in zip(content, seen.content, strict=True)):
         return False
-    lines = (seen.along_y, seen.along_x)
-    for axis, (line, size, corner) in enumerate(zip(lines, (h, w), (top, left), strict=True)):
+    return _is_scaled_as(placement, seen) and _is_placed_as(placement, seen)
+
+
+def _is_scaled_as(placement: Placement, seen: Look) -> bool:
+    """Whether ramps have the slopes that were observed, wherever the picture is."""
+    _, sides = _source(placement, seen)
+    for axis, line in enumerate((seen.along_y, seen.along_x)):
         if line is None or seen.window[axis] <= 24:
             continue
-        scale = sides[axis] / size
+        scale = sides[axis] / placement.size[axis]
         wide = seen.content[axis + 2] - seen.content[axis]
-        middle = seen.content[axis] + (wide - 1) / 2
-        at = begins[axis] + (middle + corner + 0.5) * scale - 0.5
-        if abs(line[0] * middle + line[1] - at) > 1.5 * scale + 1.5:
-            return False
         if abs(line[0] / scale - 1) * wide > max(2.5, 0.025 * wide):
             return False
     return True
+
+
+def _is_placed_as(placement: Placement, seen: Look) -> bool:
+    """Whether the middle of what is seen is where it was observed."""
+    begins, sides = _source(placement, seen)
+    for axis, line in enumerate((seen.along_y, seen.along_x)):
+        if line is None or seen.window[axis] <= 24:
+            continue
+        scale = sides[axis] / placement.size[axis]
+        middle = (seen.content[axis] + seen.content[axis + 2] - 1) / 2
+        at = begins[axis] + (middle + placement.corner[axis] + 0.5) * scale - 0.5
+        if abs(line[0] * middle + line[1] - at) > 1.5 * scale + 1.5:
+            return False
+    return True
+
+
+def _source(placement: Placement, seen: Look) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Where the part that is resized begins in the picture, and its sides: (y, x), (h, w)."""
+    if placement.cut is not None:
+        x1, y1, x2, y2 = placement.cut
+        return (y1, x1), (y2 - y1, x2 - x1)
+    if placement.padded is not None:
+        rows, columns, down, right = placement.padded
+        return (-down, -right), (rows, columns)
+    return (0.0, 0.0), (seen.height, seen.width)
 
 
 def _content_of_padded(
@@ -92,7 +118,10 @@ def _proposed(known: Sequence[Look]) -> Iterator[Geometry]:
     windows = {seen.window for seen in known}
     window = known[0].window if len(windows) == 1 else None
     padded = any(seen.padded for seen in known)
+    many = window is not None or padded
     for rule in _rules(known, window):
+        if many and not all(_is_scaled_as(rule.placed(s.height, s.width), s) for s in known):
+            continue
         crops = _crops(rule, known, window)
         for crop, place in product(crops, _places(known) if padded else ["floor"]):
             if place == EXACT and SIDES[rule.rounding][0] != "single":
