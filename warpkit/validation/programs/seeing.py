@@ -10,7 +10,7 @@ import numpy as np
 from warpkit.validation.programs.asking import NotKnownError, Program
 from warpkit.validation.programs.geometry import Geometry
 from warpkit.validation.programs.hypotheses import geometries
-from warpkit.validation.programs.looks import Look, look, try_look
+from warpkit.validation.programs.looks import Look, glance, look, try_look
 from warpkit.validation.programs.values import Measured
 
 BEYOND = ((1451, 1933), (2350, 731), (23, 31))
@@ -94,8 +94,6 @@ def _looks(program: Program, measured: Measured, side: int, *, kept: bool) -> li
         (int(side * 1.36), max(16, int(side * 0.34))),
         (max(8, int(side * 0.41)), max(8, int(side * 0.52))),
     ]
-    if kept:  # it may keep sizes only up to a limit, or from a least one
-        shapes += [*BEYOND]
     seen = []
     values, tolerance = measured.variants[0], measured.tolerance
     for number, shape in enumerate(shapes):
@@ -106,6 +104,10 @@ def _looks(program: Program, measured: Measured, side: int, *, kept: bool) -> li
             seen.append(taken)
     if not seen:
         raise NotKnownError("It refuses most pictures.")
+    if kept:  # perhaps only up to a limit, or from a least side on
+        for shape in BEYOND:
+            taken = glance(program, shape) or try_look(program, values, shape, tolerance)
+            seen += [] if taken is None else [taken]
     return seen
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from warpkit import attacks
@@ -109,10 +108,9 @@ def _cut(
     height, width = image.shape[-2:]
     if placement.padded is not None:
         rows, columns, top, left = placement.padded
-        edges = (left, columns - width - left, top, rows - height - top)
-        level = _column(padding, image)
-        offset = F.pad(torch.zeros_like(image[..., :1, :, :]), edges, value=1)
-        return F.pad(image, edges) + (offset * level).to(image.dtype), placement
+        whole = _canvas(image, (rows, columns), padding)
+        whole[..., top : top + height, left : left + width] = image
+        return whole, placement
     cut = placement.cut
     if cut is None:
         return image, placement
@@ -124,11 +122,11 @@ def _cut(
     return image[..., int(y1) : int(y2), int(x1) : int(x2)], placement._replace(cut=None)
 
 
-def _column(numbers: tuple[float, ...], image: Tensor) -> Tensor:
-    """One number per channel as (C, 1, 1), in the image's type."""
-    return torch.tensor(numbers, dtype=torch.float64, device=image.device).to(image.dtype)[
-        :, None, None
-    ]
+def _canvas(image: Tensor, size: tuple[int, int], padding: tuple[float, ...]) -> Tensor:
+    """The padding (..., C, h, w) for images (..., C, H, W), in their type."""
+    level = torch.tensor(padding, dtype=torch.float64, device=image.device).to(image.dtype)
+    channels = max(image.shape[-3], len(padding))
+    return level[:, None, None].expand(*image.shape[:-3], channels, *size).clone()
 
 
 def windowed(levels: Tensor, placement: Placement, padding: tuple[float, ...]) -> Tensor:
@@ -139,8 +137,6 @@ def windowed(levels: Tensor, placement: Placement, padding: tuple[float, ...]) -
     y, x = max(top, 0), max(left, 0)
     down, right = max(-top, 0), max(-left, 0)
     kept = levels[..., y : y + rows - down, x : x + columns - right]
-    level = _column(padding, levels)
-    channels = max(levels.shape[-3], len(padding))
-    result = level.expand(*levels.shape[:-3], channels, rows, columns).clone()
+    result = _canvas(levels, (rows, columns), padding)
     result[..., down : down + kept.shape[-2], right : right + kept.shape[-1]] = kept
     return result
