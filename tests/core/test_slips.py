@@ -246,9 +246,83 @@ def test_positions_in_16_bits_that_lack_pixels_get_a_warning(dtype, whole):
             call(small)
             with pytest.warns(UserWarning, match=f"{name} of {kind} holds .* up to {whole}, and"):
                 call(large)
+    index = torch.tensor([0.5, 1.0]).to(dtype)
+    for look_up in (
+        lambda n: wk.indexing.linear_lookup(torch.arange(n), index),
+        lambda n: wk.indexing.residual_lookup(torch.arange(n), index),
+        lambda n: wk.indexing.assign(torch.zeros(n), index, 1.0),
+        lambda n: wk.indexing.soft_one_hot(index, n),
+    ):
+        look_up(whole + 1)
+        with pytest.warns(UserWarning, match=f"`index` of {kind} .* up to {whole}, and the array"):
+            look_up(whole + 2)
     wk.remap(large, points.float())
     wk.warp_affine(large, torch.tensor([[-1.0, 0, 9], [0, 1, 0]]).to(dtype))  # all are held
     wk.crop_patches(large, torch.tensor([[0, 0, 2, 2]]).to(dtype), None, (2, 2))
+
+
+@pytest.mark.parametrize(("dtype", "held"), [(torch.float16, 1024), (torch.bfloat16, 128)])
+def test_cameras_in_16_bits_that_lack_half_pixels_get_a_warning(dtype, held):
+    """The centre of 1,920 columns is 959.5; float16 holds 1024.5 as 1024, bfloat16 128.5 as 128."""
+    assert torch.tensor(held + 0.5).to(dtype) == held
+    kind = str(dtype).removeprefix("torch.")
+    exact = torch.tensor([[6.5, 0, 1], [0, 6.5, 1], [0, 0, 1]])
+    coarse = torch.tensor([[held + 0.5, 0, held / 2], [0, held + 0.5, 1], [0, 0, 1]])
+    none = torch.zeros(4)
+    bent, turn = torch.tensor([0.1, 0, 0, 0]), wk.camera.rotation(yaw=3.0).float()
+    depth = torch.ones(1, 2, held + 2)
+    pose = torch.cat((turn, torch.zeros(3, 1)), -1)
+    views = (coarse, none), (exact, bent)
+    names = "`camera_matrix`", "`distortion`"
+    calls: list[tuple[str, Any]] = []
+    for name, (camera, k) in zip(names, views, strict=True):
+        camera, k = camera.to(dtype), k.to(dtype)
+        calls += [
+            (
+                f"undistort: {name}",
+                lambda n, c=camera, k=k: wk.camera.undistort(depth[..., :n], c, k),
+            ),
+            (f"distort: {name}", lambda n, c=camera, k=k: wk.camera.distort(depth[..., :n], c, k)),
+            (
+                f"undistort_map: {name}",
+                lambda n, c=camera, k=k: wk.camera.undistort_map(c, k, (2, n)),
+            ),
+            (f"distort_map: {name}", lambda n, c=camera, k=k: wk.camera.distort_map(c, k, (2, n))),
+            (
+                f"optimal_camera_matrix: {name}",
+                lambda n, c=camera, k=k: wk.camera.optimal_camera_matrix(c, k, (2, n), 0.5),
+            ),
+            (
+                f"depth_points: {name}",
+                lambda n, c=camera, k=k: wk.camera.depth_points(
+                    depth[..., :n], c, pose, distortion=k
+                ),
+            ),
+        ]
+    sphere, half = torch.zeros(1, 4, 8), turn.to(dtype)
+    calls += [
+        (
+            "from_sphere: `rotation`",
+            lambda n: wk.camera.from_sphere(sphere, (2, n), field_of_view=90, rotation=half),
+        ),
+        (
+            "depth_points: `pose`",
+            lambda n: wk.camera.depth_points(depth[..., :n], exact, pose.to(dtype)),
+        ),
+    ]
+    for text, call in calls:
+        for _ in range(2):
+            call(held + 1)
+            with pytest.warns(UserWarning, match=f"{text} of {kind} has too few digits"):
+                call(held + 2)
+    far = exact + torch.tensor([[0.0, 0, held], [0, 0, 0], [0, 0, 0]])
+    for move in (wk.camera.undistort_points, wk.camera.distort_points):
+        with pytest.warns(UserWarning, match=f"`points` of {kind} has too few digits"):
+            move(torch.tensor([[3.3, 4.0]]).to(dtype), far, none)
+        move(torch.tensor([[3.5, 4.0]]).to(dtype), far, none)  # held
+        move(torch.tensor([[3.3, 4.0]]).to(dtype), exact, none)
+    wk.camera.undistort(depth, exact.to(dtype), none.to(dtype))  # every number is held
+    wk.camera.undistort(depth, coarse, bent)
 
 
 def test_a_picture_that_is_no_whole_sphere_gets_a_warning():

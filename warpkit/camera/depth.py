@@ -15,7 +15,7 @@ from warpkit.camera.poses import as_pose
 from warpkit.camera.views import directions
 from warpkit.core import checks
 from warpkit.core.sharding import batched
-from warpkit.core.slips import look_at_camera
+from warpkit.core.slips import look_at_camera, look_at_digits
 from warpkit.core.tracing import is_eager
 from warpkit.engine.definitions import depth as definition
 from warpkit.engine.definitions import finite, lens_models, lens_rays
@@ -262,6 +262,7 @@ def _scene(
     device, mine = depth.device, (depth.shape[-2], depth.shape[-1])
     own = other = as_any_lens(name, camera_matrix, distortion, model, device)
     look_at_camera(name, "camera_matrix", own.tensors()[:4], mine)
+    look_at_digits(name, mine, camera_matrix=camera_matrix, distortion=distortion, pose=pose)
     if other_matrix is None:
         for argument, value in (
             ("other_distortion", other_distortion),
@@ -278,6 +279,8 @@ def _scene(
         other = as_any_lens(name, other_matrix, other_distortion, there, device, OTHER)
         if size is not None:
             look_at_camera(name, "other_matrix", other.tensors()[:4], size)
+            numbers = {"other_matrix": other_matrix, "other_distortion": other_distortion}
+            look_at_digits(name, size, **numbers)
     moves = as_pose(name, pose, device)
     shapes = {
         "depth": depth.shape[:-2],

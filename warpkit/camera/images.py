@@ -12,7 +12,7 @@ from warpkit.camera.arguments import as_lens
 from warpkit.camera.maps import as_view, distorting, undistorting
 from warpkit.core import checks
 from warpkit.core.sharding import batched
-from warpkit.core.slips import look_at_camera
+from warpkit.core.slips import look_at_camera, look_at_digits
 from warpkit.types import (
     Arithmetic,
     BackendName,
@@ -73,6 +73,7 @@ def undistort(
     made_of = {"camera_matrix": camera_matrix, "distortion": distortion}
     others = {"rotation": rotation, "new_camera_matrix": new_camera_matrix}
     made_of |= {argument: value for argument, value in others.items() if value is not None}
+    look_at_digits(name, image.shape[-2:], **made_of)
     options: dict[str, Any] = {"antialias": antialias, "made_of": made_of}
     return warp.remap_by(name, image, points, rule, border_value, background, backend, **options)
 
@@ -112,6 +113,7 @@ def distort(
     points = distorting(lens, _size(name, size, image))
     rule = warp.named_rule(name, interpolation, border, arithmetic)
     made_of = {"camera_matrix": camera_matrix, "distortion": distortion}
+    look_at_digits(name, image.shape[-2:], **made_of)
     options: dict[str, Any] = {"antialias": antialias, "made_of": made_of}
     return warp.remap_by(name, image, points, rule, border_value, background, backend, **options)
 

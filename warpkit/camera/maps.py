@@ -12,7 +12,7 @@ from warpkit.camera.arguments import as_lens, given
 from warpkit.camera.points import new_view, own_view, undistorted
 from warpkit.core import checks
 from warpkit.core.sharding import batched
-from warpkit.core.slips import look_at_camera
+from warpkit.core.slips import look_at_camera, look_at_digits
 from warpkit.engine.definitions.lens_models import Lens
 from warpkit.engine.operators.inverse import inverse_map
 from warpkit.engine.operators.lens_field import lens_field
@@ -51,6 +51,9 @@ def undistort_map(
     )
     height, width = checks.check_size(name, "size", size)
     look_at_camera(name, "camera_matrix", lens.tensors()[:4], (height, width))
+    numbers = {"camera_matrix": camera_matrix, "distortion": distortion}
+    numbers |= {"rotation": rotation, "new_camera_matrix": new_camera_matrix}
+    look_at_digits(name, (height, width), **numbers)
     return undistorting(lens, view, (height, width)).to(kind[1])
 
 
@@ -77,6 +80,7 @@ def distort_map(
     lens = as_lens(name, camera_matrix, distortion, model, device)
     height, width = checks.check_size(name, "size", size)
     look_at_camera(name, "camera_matrix", lens.tensors()[:4], (height, width))
+    look_at_digits(name, (height, width), camera_matrix=camera_matrix, distortion=distortion)
     return distorting(lens, (height, width)).to(dtype)
 
 

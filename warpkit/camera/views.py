@@ -15,7 +15,7 @@ from warpkit.camera.arguments import as_any_lens, camera
 from warpkit.core import checks
 from warpkit.core.caller_warnings import warn
 from warpkit.core.shapes import broadcast_shapes
-from warpkit.core.slips import look_at_camera
+from warpkit.core.slips import look_at_camera, look_at_digits
 from warpkit.core.tracing import is_eager, is_readable
 from warpkit.engine.definitions import finite, lens_models, lens_rays
 from warpkit.engine.definitions.lens_models import COUNTS, Lens
@@ -78,6 +78,8 @@ def as_view(
     lens = as_any_lens(name, matrix, distortion, model, device)
     if camera_matrix is not None:
         look_at_camera(name, "camera_matrix", lens.tensors()[:4], size)
+    numbers = {"camera_matrix": camera_matrix, "rotation": rotation, "distortion": distortion}
+    look_at_digits(name, size, **numbers)
     if rotation is None:
         turn = torch.eye(3, dtype=torch.float64, device=device)
     else:

@@ -93,8 +93,13 @@ def look_at_layout(function: str, argument: str, shape: Sequence[int]) -> None:
         warn(text + "looks like (..., H, W, C): image.movedim(-1, -3) makes one of the other")
 
 
-def look_at_type(function: str, argument: str, values: Tensor, size: Sequence[int]) -> None:
-    """Warn about positions in 16 bits, if these lack whole pixels of images of `size` (H, W)."""
+def look_at_type(
+    function: str, argument: str, values: Tensor, size: Sequence[int], of: str = "image"
+) -> None:
+    """Warn about positions in 16 bits, if these lack whole pixels of images of `size` (H, W).
+
+    of: what has these positions; an array's size is (length,).
+    """
     whole = WHOLE.get(values.dtype)
     if whole is None or torch.compiler.is_compiling() or _state.looked or max(size) <= whole + 1:
         return
@@ -102,7 +107,7 @@ def look_at_type(function: str, argument: str, values: Tensor, size: Sequence[in
     text = (
         f"{function}: `{argument}` of {kind} holds every whole pixel only up to {whole}, and the "
     )
-    warn(text + f"image is of {tuple(size)}: positions are rounded. float32 holds them")
+    warn(text + f"{of} is of {tuple(size)}: positions are rounded. float32 holds them")
 
 
 def look_at_numbers(
@@ -126,6 +131,31 @@ def look_at_numbers(
             return True
     look_at_type(function, argument, values, size)
     return True
+
+
+def look_at_digits(function: str, size: Sequence[int], **values: object) -> None:
+    """Warn about numbers of cameras in 16 bits, if rounding them moves an image's pixels.
+
+    values: camera matrices, coefficients, rotations, poses, as they were given; None is none. Not
+    about whole and half numbers so small that others were rounded to fractions, such as an
+    identity's.
+    """
+    if torch.compiler.is_compiling() or _state.looked:
+        return
+    for argument, value in values.items():
+        kind = str(getattr(value, "dtype", None)).removeprefix("torch.")
+        dtype = {"float16": torch.float16, "bfloat16": torch.bfloat16}.get(kind)
+        if dtype is None or max(size) <= WHOLE[dtype] // 2 + 1:
+            continue
+        numbers = torch.as_tensor(value)
+        if is_eager(numbers) and numbers.device.type == "cpu":
+            doubled = 2 * numbers.detach().double()
+            if bool(((doubled % 1 == 0) & (doubled.abs() <= WHOLE[dtype] / 16)).all()):
+                continue
+        moved = torch.finfo(dtype).eps / 2 * max(size)
+        text = f"{function}: `{argument}` of {kind} has too few digits for an image of "
+        text += f"{tuple(size)}: it may be rounded by the equivalent of {moved:.1g} pixels. "
+        warn(text + "float32 holds it")
 
 
 def look_at_output(function: str, argument: str, value: object) -> None:
