@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,6 +11,7 @@ from torch import Tensor
 
 from warpkit.core import checks
 from warpkit.core.caller_warnings import warn_of_lost_gradients
+from warpkit.core.integers import WHOLE_NUMBERS, plain_integer
 from warpkit.core.sharding import batched
 from warpkit.core.slips import look_at_boxes, look_at_numbers
 from warpkit.core.tracing import peel
@@ -25,7 +27,7 @@ from warpkit.types import Filter, NumbersLike, ResizeArithmetic, ResizeBackendNa
 @batched(image=3, box=1)
 def resize(
     image: Tensor,
-    size: Sequence[int],
+    size: Sequence[int] | float,
     *,
     interpolation: Filter = "bilinear",
     antialias: bool | None = None,
@@ -43,8 +45,10 @@ def resize(
         image: (..., C, H, W); float16, bfloat16, float32 or float64, or uint8, int16 or uint16,
             which are rounded half to even and saturated and carry no gradient. With "nearest"
             (and OpenCV's "nearest_exact") labels too: bool, int8, int32, int64, uint32 and uint64.
-        size: (h, w) of the output. If it equals the image's and there is no box, the result is the
-            image.
+        size: (h, w) of the output; or an integer, the length of the shorter side, with the longer
+            one by the aspect, rounded down, as in torchvision; or a float, the factor of both
+            sides, which are rounded half to even as in cv2 (both without a box). If it equals the
+            image's and there is no box, the result is the image.
         interpolation: without antialias "nearest" (ties to even), "bilinear", "bicubic" (a = -0.75)
             or "lanczos4", the same numbers as `warp_affine` with the scale's matrix and
             border="replicate". With antialias "box", "bilinear", "hamming", "bicubic" (a = -0.5) or
@@ -84,9 +88,30 @@ def resize(
     >>> resize(image, (1, 2), interpolation="area")
     tensor([[[2.5000, 4.5000]]])
     """
+    if isinstance(size, (*WHOLE_NUMBERS, float)) and not isinstance(size, bool):
+        size = _scaled(size, checks.check_image("resize", "image", image, labels=True), box)
     return resize_by(
         "resize", image, size, interpolation, antialias, box, arithmetic, backend, None
     )
+
+
+def _scaled(size: Any, image: Tensor, box: Any) -> tuple[int, int]:
+    """(h, w) for a shorter side or a factor of an image (..., C, H, W)."""
+    height, width = image.shape[-2:]
+    if box is not None:
+        checks.fail("resize", "size", "(h, w), two integers, with a box", size)
+    if isinstance(size, float):
+        made = [round(side * size) if 0 < size < math.inf else 0 for side in (height, width)]
+        if min(made) < 1:
+            wanted = f"a factor that leaves at least one of {height} rows and {width} columns"
+            checks.fail("resize", "size", wanted, size)
+        return made[0], made[1]
+    size = plain_integer(size)
+    if size < 1:
+        checks.fail("resize", "size", "a shorter side of at least 1", size)
+    if height <= width:
+        return size, size * width // height
+    return size * height // width, size
 
 
 def resize_by(

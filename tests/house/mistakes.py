@@ -52,7 +52,7 @@ MISTAKES: list[Callable[[], Any]] = [
     lambda: wk.resize(image, size, interpolation="lanczos3"),  # pyright: ignore[reportArgumentType]
     lambda: wk.resize(image, size, arithmetic="opencv"),  # pyright: ignore[reportArgumentType]
     lambda: wk.resize(image, size, backend="cuda"),  # pyright: ignore[reportArgumentType]
-    lambda: wk.resize(image, 4),  # pyright: ignore[reportArgumentType]
+    lambda: wk.resize(image, "4"),  # pyright: ignore[reportArgumentType]
     lambda: wk.letterbox(image, size, place="middle"),  # pyright: ignore[reportArgumentType]
     lambda: wk.letterbox(image, size, rounding="up"),  # pyright: ignore[reportArgumentType]
     lambda: wk.rotation_matrix("center", 30),  # pyright: ignore[reportArgumentType]
