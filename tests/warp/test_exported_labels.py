@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 import warpkit as wk
+from tests.support.inputs import noise
 from warpkit import camera
 from warpkit.core import exports
 
@@ -128,3 +129,41 @@ def test_float64_without_a_kernel_is_refused_in_one_sentence(monkeypatch):
         with pytest.raises(RuntimeError, match=said):
             wk.resize(image, (4, 5), interpolation=name, arithmetic="torchvision")
     wk.resize(image.float(), (4, 5), arithmetic="torchvision")
+
+
+class Cubes(nn.Module):
+    """Cubes of nearest, whose pixels are ties on middle lines and diagonals; and matrices."""
+
+    SIDES = (5, 8, 9)
+
+    def forward(self, sphere: Tensor, degrees: Tensor) -> tuple[Tensor, ...]:
+        cubes = [camera.to_cube(sphere, side, **NEAREST) for side in self.SIDES]
+        view = camera.from_sphere(sphere, (6, 9), field_of_view=80.0, **NEAREST)
+        turned = wk.rotation_matrix((3.0, 4.0), degrees)
+        boxes = torch.stack(
+            (degrees * 0 + 9, degrees * 0 + 8, degrees * 0 + 4, degrees * 0 + 3, degrees)
+        )
+        return (*cubes, view, turned, camera.rotation(yaw=degrees), wk.box_to_matrix(boxes, (4, 5)))
+
+
+def test_spheres_and_rotations_have_the_digits_of_float64():
+    """torch's exporter writes Python's numbers, such as pi / 180, as float32."""
+    degrees = torch.tensor(33.3, dtype=torch.float64)
+    for size in ((10, 20), (15, 30)):
+        sphere = noise(3, *size, dtype=torch.float32)
+        got, _ = run(Cubes(), sphere.numpy(), degrees.numpy())
+        wanted = Cubes()(sphere, degrees)
+        for made, tensor in zip(got[:-3], wanted[:-3], strict=True):
+            assert np.array_equal(made, tensor.numpy()), size
+        for made, tensor in zip(got[-3:], wanted[-3:], strict=True):
+            assert made.dtype == np.float64
+            np.testing.assert_allclose(made, tensor.numpy(), rtol=0, atol=1e-14)
+
+
+def test_ties_of_a_cube_take_the_even_pixel():
+    """90 degrees to the right is halfway between columns 14 and 15 of 20."""
+    columns = torch.arange(20.0).expand(1, 10, 20)
+    for backend in (columns, columns.to(torch.int32)):
+        cube = camera.to_cube(backend, 9, **NEAREST)
+        assert cube[0, 0, :, 4].tolist() == [14] * 9
+        assert cube[1, 0, :, 4].tolist() == [4] * 9

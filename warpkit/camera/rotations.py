@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from warpkit.core import checks
+from warpkit.core import checks, exports
 from warpkit.core.sharding import batched
 from warpkit.engine.sampling.maps import matrix_of
 from warpkit.geometry.arguments import floats
@@ -56,7 +57,8 @@ def _of_angles(name: str, given: dict[str, Any]) -> Tensor:
     device, dtype = checks.result_kind(*given.values())
     angles = {key: floats(name, key, value, device) for key, value in given.items()}
     checks.broadcast_batch(name, **{key: value.shape for key, value in angles.items()})
-    turns = [torch.deg2rad(value.double()) for value in angles.values()]
+    turns = [value.double() for value in angles.values()]
+    turns = [turn * exports.number(math.pi / 180, turn) for turn in turns]
     (cy, sy), (cp, sp), (cr, sr) = ((turn.cos(), turn.sin()) for turn in turns)
     zero = torch.zeros_like(cy)
     right, down, forward = (cy, zero, -sy), (sp * sy, cp, sp * cy), (cp * sy, -sp, cp * cy)

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from warpkit.camera.arguments import as_any_lens, camera
-from warpkit.core import checks
+from warpkit.core import checks, exports
 from warpkit.core.caller_warnings import warn
 from warpkit.core.shapes import broadcast_shapes
 from warpkit.core.slips import look_at_camera, look_at_digits
@@ -105,7 +105,7 @@ def _matrix_of_field(
         bad, wanted = ~((degrees > 0) & (degrees < 180)), "above 0 and below 180 degrees"
     wanted += f" for model={model!r}"
     checks.check_values(name, "field_of_view", bad.detach(), wanted, degrees.detach())
-    half = degrees * (math.pi / 360)
+    half = degrees * exports.number(math.pi / 360, degrees)
     half = torch.where(bad, 1.0, half)  # for a bad angle that could not be read
     focal = (width / 2) / (half if model == "fisheye" else half.tan())
     focal = torch.where(bad, torch.nan, focal)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -30,6 +31,14 @@ def refuse_values(function: str, *given: object) -> None:
         )
 
 
+def number(value: float, beside: Tensor) -> Any:
+    """A number that float32 may not hold, for a computation with `beside`, of any shape.
+
+    In a graph of ONNX, torch's exporter writes Python's numbers as float32.
+    """
+    return beside.new_tensor(value) if exports_to_onnx() else value
+
+
 def atan2(y: Tensor, x: Tensor) -> Tensor:
     """torch.atan2; onnxruntime has no arc tangent of float64: a float32 one and Newton's step.
 
@@ -41,8 +50,8 @@ def atan2(y: Tensor, x: Tensor) -> Tensor:
     angle = torch.atan2(y.float(), x.float()).double()
     length = (x * x + y * y).sqrt()
     error = (y * angle.cos() - x * angle.sin()) / torch.where(length > 0, length, 1.0)
-    upright = torch.sign(y) * (math.pi / 2)
-    level = (x < 0).to(x.dtype) * math.pi
+    upright = torch.sign(y) * number(math.pi / 2, y)
+    level = (x < 0).to(x.dtype) * number(math.pi, x)
     return torch.where(x == 0, upright, torch.where(y == 0, level, angle + error))
 
 

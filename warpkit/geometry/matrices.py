@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from warpkit.core import checks
+from warpkit.core import checks, exports
 from warpkit.core.sharding import batched
 from warpkit.engine.operators.inverse import inverse_map
 from warpkit.engine.sampling.maps import map_points, matrix_of, to_3x3
@@ -35,7 +35,7 @@ def rotation_matrix(center: PointsLike, angle: NumbersLike, scale: NumbersLike =
     scale = floats(name, "scale", scale, device)
     checks.broadcast_batch(name, center=center.shape[:-1], angle=angle.shape, scale=scale.shape)
     x, y = center.double().unbind(-1)
-    radians = angle.double() * (math.pi / 180)
+    radians = angle.double() * exports.number(math.pi / 180, angle.double())
     cos, sin = radians.cos() * scale.double(), radians.sin() * scale.double()
     # cv2's own order of operations, so that the float64 matrix equals cv2's to the last bit
     rows = ((cos, sin, (1 - cos) * x - sin * y), (-sin, cos, sin * x + (1 - cos) * y))
@@ -77,8 +77,9 @@ def affine_matrix(
     )
     shear = _shear_pair(name, shear, others, device)
     checks.broadcast_batch(name, shear=shear.shape[:-1], others=others)
-    radians, s = angle.double() * (math.pi / 180), scale.double()
-    tx, ty = (shear.double() * (math.pi / 180)).tan().unbind(-1)
+    degree = exports.number(math.pi / 180, angle.double())
+    radians, s = angle.double() * degree, scale.double()
+    tx, ty = (shear.double() * degree).tan().unbind(-1)
     cos, sin = radians.cos() * s, radians.sin() * s
     # rotation [[cos, sin], [-sin, cos]] after shear [[1, tx], [ty, 1]]
     a, b = cos + sin * ty, cos * tx + sin

@@ -67,9 +67,10 @@ def exact_from_polar(
     dx, dy = (pixel_points(size, torch.float64, center.device) - center).unbind(-1)
     here = (dx == 0) & (dy == 0)
     dx = torch.where(here, 1.0, dx)
-    length, angle = exports.hypot(dx, dy), torch.atan2(dy, dx).remainder(2 * math.pi)
+    length, angle = exports.hypot(dx, dy), torch.atan2(dy, dx)
+    angle = angle.remainder(exports.number(2 * math.pi, angle))
     column = (length + 1).log() * width / radius.log() if log else length * width / radius
-    points = torch.stack((column, angle * (height / (2 * math.pi))), dim=-1)
+    points = torch.stack((column, angle * exports.number(height / (2 * math.pi), angle)), dim=-1)
     return torch.where(here[..., None], 0.0, points)
 
 
@@ -79,4 +80,4 @@ def rings(size: tuple[int, int], radius: Tensor, log: bool) -> tuple[Tensor, Ten
     steps = torch.arange(width, dtype=torch.float64, device=radius.device)
     rho = (steps * (radius.log() / width)).exp() - 1 if log else steps * (radius / width)
     rows = torch.arange(height, dtype=torch.float64, device=radius.device)[:, None]
-    return rho, rows * (2 * math.pi / height)
+    return rho, rows * exports.number(2 * math.pi / height, rows)

@@ -50,6 +50,7 @@ def sample(function: str, picture: Tensor, points: Tensor, interpolation: str) -
     if backend is backend_module("reference") or picture.shape[-1] % 2:
         result = sphere.sample(bits, points, interpolation)
     else:  # a full turn is a whole number of columns
+        points = sphere.on_grid(points) if interpolation == "nearest" else points
         whole = from_signed(sphere.both_sides(as_signed(bits)), bits.dtype)
         nothing = torch.zeros((), dtype=compute_dtype(bits.dtype), device=bits.device)
         result = backend.sample(whole, points, nothing, rule)

@@ -24,6 +24,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from warpkit.core import exports
 from warpkit.engine.sampling.maps import matrix_of
 
 UPRIGHT, TURNED, QUAD = "upright", "turned", "quad"
@@ -39,7 +40,7 @@ def kind_of_boxes(shape: Sequence[int]) -> str | None:
 def cos_sin(degrees: Tensor) -> tuple[Tensor, Tensor]:
     """Cosine and sine of angles (...), exact at quarter turns."""
     quarters = (degrees.detach() / 90).round()
-    rest = (degrees - 90 * quarters) * (math.pi / 180)
+    rest = (degrees - 90 * quarters) * exports.number(math.pi / 180, degrees)
     cos, sin = rest.cos(), rest.sin()
     quarter = quarters.remainder(4)
     along = (quarter == 0).to(cos.dtype) - (quarter == 2).to(cos.dtype)

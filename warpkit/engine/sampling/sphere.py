@@ -37,7 +37,8 @@ def places(x: Tensor, y: Tensor, z: Tensor, size: Sequence[int]) -> Tensor:
     the direction (0, 0, 0) counts as a pole. A non-finite direction has no position: NaN.
     """
     height, width = size
-    good = (x.abs() < FARTHEST) & (y.abs() < FARTHEST) & (z.abs() < FARTHEST)
+    end = exports.number(FARTHEST, x)
+    good = (x.abs() < end) & (y.abs() < end) & (z.abs() < end)
     x, y, z = (torch.where(good, value, 0.0) for value in (x, y, z))
     flat = x * x + z * z
     pole = flat <= POLE * POLE * (flat + y * y)
@@ -48,8 +49,8 @@ def places(x: Tensor, y: Tensor, z: Tensor, size: Sequence[int]) -> Tensor:
     lon, lat = exports.atan2(x + 0.0, z), exports.atan2(y, flat.sqrt())  # not -0, as below
     lon = torch.where(pole, exports.atan2(fixed_x, fixed_z), lon)
     lat = torch.where(pole, exports.atan2(fixed_y, exports.hypot(fixed_x, fixed_z)), lat)
-    u = lon * (width / (2 * math.pi)) + (width - 1) / 2
-    v = lat * (height / math.pi) + (height - 1) / 2
+    u = lon * exports.number(width / (2 * math.pi), lon) + (width - 1) / 2
+    v = lat * exports.number(height / math.pi, lat) + (height - 1) / 2
     return torch.where(good[..., None], torch.stack((u, v), dim=-1), torch.nan)
 
 
@@ -69,9 +70,20 @@ def directions(size: Sequence[int], device: torch.device | None) -> tuple[Tensor
     """x, z (h, w) and y (h, 1) of the pixels of a picture of `size`, of length 1, in float64."""
     height, width = size
     row, column = (torch.arange(n, dtype=torch.float64, device=device) for n in size)
-    lat = ((row + 0.5) / height - 0.5)[:, None] * math.pi
-    lon = ((column + 0.5) / width - 0.5) * (2 * math.pi)
+    lat = ((row + 0.5) / height - 0.5)[:, None] * exports.number(math.pi, row)
+    lon = ((column + 0.5) / width - 0.5) * exports.number(2 * math.pi, column)
     return lat.cos() * lon.sin(), lat.sin(), lat.cos() * lon.cos()
+
+
+GRID = 2.0**32
+"""Positions of nearest are multiples of 1 / GRID: the pixels of a cube's faces, of their middle
+lines and diagonals above all, are often ties, which the last bit of an arc tangent would decide,
+another one on every machine."""
+
+
+def on_grid(points: Tensor) -> Tensor:
+    """Points (..., 2) for nearest, without the last bits of their positions."""
+    return (points * GRID).round() / GRID
 
 
 def reach(interpolation: str) -> tuple[float, float]:
@@ -91,7 +103,7 @@ def sample(
     """
     width = picture.shape[-1]
     first, height = (0, picture.shape[-2]) if rows is None else rows
-    points = points.double()
+    points = on_grid(points.double()) if interpolation == "nearest" else points.double()
     near = (points.abs() < LIMIT).all(-1)
     points = torch.where(near[..., None], points, 0.0)
     read = reader(picture, points.shape[:-1])

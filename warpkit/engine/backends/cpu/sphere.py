@@ -63,6 +63,7 @@ def forward(
     sphere_size = (picture.shape[-2], picture.shape[-1])
     nearest = interpolation == "nearest"
     places, ends = found_places(matrix, size, sphere_size, fixed=nearest)
+    places = sphere.on_grid(places) if nearest else places
     caps = _caps(places, ends, sphere_size[0], interpolation)
     for cap in caps:
         places[..., cap.y, cap.x, :] = torch.where(
