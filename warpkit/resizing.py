@@ -88,11 +88,11 @@ def resize(
     >>> resize(image, (1, 2), interpolation="area")
     tensor([[[2.5000, 4.5000]]])
     """
+    wanted: Any = size
     if isinstance(size, (*WHOLE_NUMBERS, float)) and not isinstance(size, bool):
-        size = _scaled(size, checks.check_image("resize", "image", image, labels=True), box)
-    return resize_by(
-        "resize", image, size, interpolation, antialias, box, arithmetic, backend, None
-    )
+        wanted = _scaled(size, checks.check_image("resize", "image", image, labels=True), box)
+    given = (wanted, interpolation, antialias, box, arithmetic, backend, None)
+    return resize_by("resize", image, *given)
 
 
 def _scaled(size: Any, image: Tensor, box: Any) -> tuple[int, int]:
