@@ -14,7 +14,7 @@ from PIL import Image, ImageOps
 
 from tests.support import hostile_programs
 from tests.support.processors import picture
-from tests.support.programs import apart, draw, installed, mistakes, traps
+from tests.support.programs import LIBRARIES, apart, draw, installed, mistakes, traps
 from warpkit.validation import identify, pages
 from warpkit.validation.programs import asking, weights
 
@@ -428,3 +428,12 @@ def test_programs_of_arrays_are_identified_without_pillow(monkeypatch: pytest.Mo
         identify(lambda image: image, takes="pil")
     with pytest.raises(ModuleNotFoundError, match=r"^to_html: a report with pictures needs Pillow"):
         pages.png_address(np.zeros((2, 3), np.uint8))
+
+
+def test_a_resize_by_a_library_without_boxes_is_no_box():
+    """A box and a crop give nearest the same pixels, but F.interpolate has no box."""
+    drawn = draw(740_357, LIBRARIES)
+    assert (drawn.library, drawn.expected["before"]) == ("torch", ("crop", "square"))
+    found = identify(drawn.function, takes=drawn.takes)
+    assert found.known, str(found)
+    assert mistakes(drawn, found) == []

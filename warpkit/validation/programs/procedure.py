@@ -250,7 +250,7 @@ class _Steps:
             search.reconsider(search.trouble, pair)
         proof, twin = None, None
         for number in range(ROUNDS):
-            twin = search.twin(search.geometries[0], pair)
+            twin = search.twin(search.geometry_of(pair), pair)
             proof = prove(search, twin, near, number, last=number > 0)
             if proof.failed and number < ROUNDS - 1:
                 if search.drop_unfit(proof.evidence):

@@ -95,6 +95,11 @@ class Search:
         """The twin of a rule and a resize."""
         return Twin(geometry, *pair, self.padding[: len(pair[1].gain)], self.program.jpeg)
 
+    def geometry_of(self, pair: Pair) -> Geometry:
+        """The first rule that is left and that the resize's library can follow, if there is one."""
+        fits = [geometry for geometry in self.geometries if can_follow(pair, geometry)]
+        return (fits or self.geometries)[0]
+
     def difference(
         self, picture: Picture, levels: Array, placement: Placement, pair: Pair
     ) -> Difference:
@@ -338,7 +343,7 @@ class Search:
             with suppress(RefusedError):
                 seen.append((*self.asked(picture), {}))
         for geometry in self.all_geometries:
-            if geometry == self.geometries[0]:
+            if geometry == self.geometries[0] or not can_follow(pair, geometry):
                 continue
             if all(self._agrees(geometry, pair, *one) for one in seen):
                 self.geometries = [geometry]
@@ -393,3 +398,9 @@ def _quick() -> list[Resampling]:
         Resampling("nearest", False, opencv),
         Resampling("bilinear", False, "torch", "corners", rounded=True),
     ]
+
+
+def can_follow(pair: Pair, geometry: Geometry) -> bool:
+    """Whether the resize's library has a box, or the rule needs none."""
+    has_box = pair[0] is None or pair[0].arithmetic in ("exact", "pillow")
+    return has_box or geometry.before is None or geometry.before[0] != "box"
