@@ -2,9 +2,9 @@
 
 A small detector finds a cup of coffee in photographs, one score for each of 4 x 4 cells. A patch on
 the cup should hide it, wrapped around a cylinder, seen at a slant, in any light, and through the
-program in front of the detector: a JPEG file, Pillow's resize, 8 bits. The patch is optimised with
-all of these in the loop, and again without each of them. The test uses unseen photographs, views
-and light, and Pillow itself.
+program in front of the detector: a JPEG file of any quality, Pillow's resize, 8 bits. The patch is
+optimised with all of these in the loop, and again without each of them. The test uses unseen
+photographs, views, light and qualities, and Pillow itself.
 """
 
 from __future__ import annotations
@@ -45,7 +45,9 @@ from warpkit.cli.image_files import read_image
 
 SCENE, SEEN, CELL, PATCH = 96, 32, 8, 16
 """Sides in pixels: of a photograph, of the network's input, of one of its cells, of the patch."""
-CUP, QUALITY, BATCH, SHARE = "coffee", 30, 8, 0.55
+CUP, BATCH, SHARE = "coffee", 8, 0.55
+QUALITIES, QUALITY = (20, 60), 30
+"""Of the files, both ends included; and of the loop that takes one alone."""
 MEAN, STD = (0.45, 0.45, 0.45), (0.25, 0.25, 0.25)
 
 TURNS = {"angle": (-20.0, 20.0), "scale": (0.85, 1.15), "translation": (-3.0, 3.0)}
@@ -60,6 +62,8 @@ class Loop:
     light: bool = True
     surface: bool = True
     program: bool = True
+    drawn: bool = True
+    """Each view has a quality of its own."""
 
     @property
     def views(self) -> AffineDistribution:
@@ -67,13 +71,21 @@ class Loop:
         return PerspectiveDistribution(corners=(0, 0.2), **TURNS) if self.perspective else affine
 
     @property
+    def photometric(self) -> Photometric | None:
+        """The light of each view, and the quality of its file if that is drawn."""
+        light = LIGHT if self.light else Photometric()
+        if self.program and self.drawn:
+            return replace(light, jpeg=QUALITIES)
+        return light if self.light else None
+
+    @property
     def steps(self) -> Pipeline | Any:
-        """The program's own steps, or the usual substitute."""
+        """The program's other steps, or the usual substitute."""
         last = normalize(MEAN, STD)
         if self.program:
-            return Pipeline(
-                jpeg(QUALITY), partial(wk.resize, size=(SEEN, SEEN), arithmetic="pillow"), last
-            )
+            files = [] if self.drawn else [jpeg(QUALITY)]
+            smaller = partial(wk.resize, size=(SEEN, SEEN), arithmetic="pillow")
+            return Pipeline(*files, smaller, last)
         return lambda images: last.function(F.interpolate(images, (SEEN, SEEN), mode="bilinear"))
 
 
@@ -83,18 +95,25 @@ LOOPS = {
     "no perspective": replace(WORLD, perspective=False),
     "no light": replace(WORLD, light=False),
     "no surface": replace(WORLD, surface=False),
+    "a file of one quality": replace(WORLD, drawn=False),
     "no program": replace(WORLD, program=False),
     "turns and sizes alone": Loop(False, False, False, False),
 }
 BEND = Cylinder(PATCH / 2.4)
 
 
-def program(images: Tensor) -> Tensor:
-    """The real program, of 8-bit photographs (N, 3, H, W): a file, Pillow's resize, floats."""
+def program(images: Tensor, qualities: Sequence[int] | None = None) -> Tensor:
+    """The real program, of 8-bit photographs (N, 3, H, W): a file, Pillow's resize, floats.
+
+    qualities: of the files; None draws them.
+    """
     made = []
-    for array in images.permute(0, 2, 3, 1).numpy():
+    if qualities is None:
+        low, high = QUALITIES
+        qualities = np.random.default_rng(0).integers(low, high + 1, len(images)).tolist()
+    for array, quality in zip(images.permute(0, 2, 3, 1).numpy(), qualities, strict=True):
         file = io.BytesIO()
-        Image.fromarray(array).save(file, "JPEG", quality=QUALITY)
+        Image.fromarray(array).save(file, "JPEG", quality=quality)
         small = Image.open(file).resize((SEEN, SEEN), Image.Resampling.BILINEAR)
         made.append((np.asarray(small, np.float32) / 255 - np.float32(MEAN)) / np.float32(STD))
     return torch.from_numpy(np.stack(made)).permute(0, 3, 1, 2)
@@ -216,7 +235,7 @@ def search(model: nn.Module, data: Cups, loop: Loop, steps: int, seed: int) -> T
         None,
         patch_size=(PATCH, PATCH),
         distribution=loop.views,
-        photometric=LIGHT if loop.light else None,
+        photometric=loop.photometric,
         pipeline=loop.steps,
         surface=BEND if loop.surface else None,
         steps=steps,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -174,7 +175,10 @@ def test_a_photograph_is_seen_from_another_camera(tmp_path: Path):
 def test_a_patch_is_evaluated_by_the_real_program(tmp_path: Path):
     cups = real_patch.Cups(6, seed=0)
     levels = (cups.images * 255).round().byte()
-    assert torch.equal(real_patch.WORLD.steps(levels), real_patch.program(levels))
+    one = replace(real_patch.WORLD, drawn=False)
+    file = [real_patch.QUALITY] * len(levels)
+    assert torch.equal(one.steps(levels), real_patch.program(levels, file))
+    assert not torch.equal(one.steps(levels), real_patch.program(levels))
     model = real_patch.detector(0, count=16, steps=3)
     scenes = {}
     for name in ("all of it", "turns and sizes alone"):
