@@ -5,6 +5,7 @@
 #include "halves.h"
 #include "kernels.h"
 #include "memory.h"
+#include "vec.h"
 
 namespace warpkit {
 namespace WARPKIT_ISA {
