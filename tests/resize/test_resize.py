@@ -221,7 +221,7 @@ WRONG = [
     ({"arithmetic": "cv2"}, "`arithmetic` must be one of 'exact', 'opencv4', 'opencv5', 'opencv4_ipp', 'opencv5_ipp', 'pillow', 'torchvision', got 'cv2'"),
     ({"size": (0, 3)}, "`size` must be (H, W), two integers of at least 1, got (0, 3)"),
     ({"size": (3, -1)}, "`size` must be (H, W), two integers of at least 1, got (3, -1)"),
-    ({"size": 5}, "`size` must be (H, W), two integers of at least 1, got 5"),
+    ({"size": [5]}, "`size` must be (H, W), two integers of at least 1, got [5]"),
     ({"box": (0, 0, 11, 8)}, "`box` must be (x1, y1, x2, y2) with 0 <= x1 < x2 <= 10 and 0 <= y1 < y2 <= 8, got (0, 0, 11, 8)"),
     ({"box": (3, 0, 3, 8)}, "`box` must be (x1, y1, x2, y2) with 0 <= x1 < x2 <= 10 and 0 <= y1 < y2 <= 8, got (3, 0, 3, 8)"),
     ({"box": (-0.1, 0, 3, 8)}, "`box` must be"),

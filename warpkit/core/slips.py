@@ -147,7 +147,8 @@ def look_at_digits(function: str, size: Sequence[int], **values: object) -> None
         dtype = {"float16": torch.float16, "bfloat16": torch.bfloat16}.get(kind)
         if dtype is None or max(size) <= WHOLE[dtype] // 2 + 1:
             continue
-        numbers = torch.as_tensor(value)
+        plain = isinstance(value, Tensor)
+        numbers = value if plain else torch.as_tensor(value, device="cpu")
         if is_eager(numbers) and numbers.device.type == "cpu":
             doubled = 2 * numbers.detach().double()
             if bool(((doubled % 1 == 0) & (doubled.abs() <= WHOLE[dtype] / 16)).all()):
