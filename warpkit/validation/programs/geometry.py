@@ -93,6 +93,13 @@ class Placement(NamedTuple):
         fy, fx = self.factors
         return (*self[:3], round(fy, 6), round(fx, 6), *self[4:])
 
+    @property
+    def kind(self) -> str:
+        """What comes before the resize: nothing, padding, a crop, or a box."""
+        if self.cut is None:
+            return "whole" if self.padded is None else "padded"
+        return "box" if self.is_box else "crop"
+
     def content(self) -> tuple[int, int, int, int]:
         """(top, left, bottom, right) of the picture in the result, unless it is padded first."""
         (h, w), (rows, columns), (top, left) = self.size, self.window, self.corner

@@ -221,7 +221,7 @@ class Search:
                     continue
                 pair = (how, values)
                 if one is not None:
-                    quick = self.difference(one[0], one[1], placement, (how, _single(values)))
+                    quick = self.difference(one[0], one[1], placement, (how, values.single()))
                     if quick.share > PROMISING:
                         found.append((quick, placement, pair))
                         continue
@@ -242,7 +242,7 @@ class Search:
         values = self.measured.variants[0]
         one = self._one_channel(picture, levels)
         if one is not None:
-            (picture, levels), values = one, _single(values)
+            (picture, levels), values = one, values.single()
         marks = []
         for placement in placements:
             for how in _quick():
@@ -255,7 +255,7 @@ class Search:
                     marks.append((float(np.abs(made.numpy() - levels).mean()), placement))
         marks.sort(key=lambda mark: mark[0])
         ordered = list(dict.fromkeys(placement for _, placement in marks))
-        kinds = {_kind(placement): placement for placement in reversed(ordered)}
+        kinds = {placement.kind: placement for placement in reversed(ordered)}
         return list(dict.fromkeys([*ordered[:SEARCHED], *kinds.values()]))
 
     def settle(self, height: int, width: int) -> bool | None:
@@ -369,24 +369,12 @@ class Search:
         return known[placement]
 
 
-def _kind(placement: Placement) -> str:
-    """What comes before the resize: nothing, padding, a crop, or a box."""
-    if placement.cut is None:
-        return "whole" if placement.padded is None else "padded"
-    return "box" if placement.is_box else "crop"
-
-
 def makes_gray(how: Resampling, values: Values) -> bool:
     """Whether a resize and a gray sum can be combined: weights need floats, integers 8 bits."""
     floats = how.rounded is False and not how.moves
     if values.gray_first:
         return floats == (values.sum == "floats") or how.moves
     return values.sum == "floats" or not floats
-
-
-def _single(values: Values) -> Values:
-    """The values of one channel."""
-    return Values("kept", values.gain[:1], values.offset[:1])
 
 
 def _quick() -> list[Resampling]:

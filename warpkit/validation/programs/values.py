@@ -64,6 +64,10 @@ class Values:
         """Whether three channels become one."""
         return self.weights is not None
 
+    def single(self) -> Values:
+        """The values of the first channel alone."""
+        return Values("kept", self.gain[:1], self.offset[:1])
+
     def ordered(self, levels: Tensor) -> Tensor:
         """(..., 3, H, W) in the order in which channels are returned, or that gray sums expect."""
         return levels.flip(-3) if self.channels in ("reversed", "gray reversed") else levels
