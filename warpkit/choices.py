@@ -62,6 +62,8 @@ LensModel: TypeAlias = Literal["brown", "fisheye"]
 """The lens models, with OpenCV's coefficients."""
 DepthKind: TypeAlias = Literal["z", "ray", "inverse"]
 """What depths are: along the optical axis, from the camera's centre, or 1 / z."""
+Measure: TypeAlias = Literal["correlation", "difference", "absolute", "squared", "variance"]
+"""How `camera.plane_sweep` compares pictures."""
 SplatMode: TypeAlias = Literal["sum", "average", "softmax", "front"]
 """How `flow.splat` combines pixels that land on one position."""
 Space: TypeAlias = Literal["pixel", "theta"]

@@ -34,6 +34,7 @@ from warpkit.choices import Interpolation as Interpolation
 from warpkit.choices import LensModel as LensModel
 from warpkit.choices import Library as Library
 from warpkit.choices import MaskSpace as MaskSpace
+from warpkit.choices import Measure as Measure
 from warpkit.choices import Norm as Norm
 from warpkit.choices import Overlap as Overlap
 from warpkit.choices import Place as Place
@@ -73,6 +74,7 @@ __all__ = [
     "Library",
     "MaskSpace",
     "MatrixLike",
+    "Measure",
     "Norm",
     "Number",
     "NumbersLike",

@@ -116,6 +116,12 @@ def _flows() -> list[ExportedCall]:
         ),
         ExportedCall("flow.compose", "", flow.compose, (FLOW, FLOW)),
         ExportedCall("flow.consistency", "", flow.consistency, (FLOW, FLOW)),
+        ExportedCall(
+            "flow.correlation",
+            "a flow",
+            partial(flow.correlation, radius=1),
+            (floats("batch", 3, 24, 31), floats("batch", 3, 24, 31), FLOW),
+        ),
         ExportedCall("flow.from_matrix", "", partial(flow.from_matrix, size=SIZE), (MATRIX,)),
         ExportedCall("flow.from_points", "", flow.from_points, (FIELD,)),
         ExportedCall("flow.integrate", "", flow.integrate, (small,)),
@@ -202,6 +208,14 @@ def _cameras() -> list[ExportedCall]:
             "pinholes",
             lambda depth, *cameras: camera.depth_points(depth + 1, *cameras),
             (depth, CAMERA, pose),
+        ),
+        ExportedCall(
+            "camera.plane_sweep",
+            "pinholes",
+            lambda view, sources, camera_matrix, pose: camera.plane_sweep(
+                view, sources, [1.0, 2.0], camera_matrix, pose[..., None, :, :]
+            ),
+            (floats("batch", 4, 24, 31), floats("batch", 1, 4, 24, 31), CAMERA, pose),
         ),
         ExportedCall(
             "camera.warp_depth",

@@ -180,6 +180,13 @@ TOLERANCE = {
     # pixels up to 100 of points in another camera, against OpenCV's formulas in another order,
     # whose last bits a lens's slope of up to 20 enlarges; 4e-13 measured
     "depth points": 1e-10,
+    # means of products of numbers in [0, 1], and squares of their differences, in another order;
+    # 2e-7 and 5e-16 measured
+    "matching torch.float32": 2e-6,
+    "matching torch.float64": 1e-13,
+    # relative to the largest: sums of some thousand float32 numbers, whose signs differ, against
+    # float64; 4e-6 measured
+    "matching gradient": 5e-5,
     # the inverse of a lens near its fold, where the slopes are nearly singular
     "lens roots": 1e-10,
     # the same order of operations, contracted or not

@@ -15,7 +15,8 @@ The whole sphere is an equirectangular image (..., C, H, W), see `warpkit.engine
 `spheres` renders a camera at its centre, `views` has the camera's directions, `rotations` makes its
 rotation, and `cubes` has the six faces.
 
-`poses` relates two cameras, and `depth` warps the image of one to the other's view.
+`poses` relates two cameras, `depth` warps the image of one to the other's view, and `sweeps`
+compares several at many depths.
 """
 
 from warpkit.camera.cubes import from_cube as from_cube
@@ -35,11 +36,14 @@ from warpkit.camera.poses import pose as pose
 from warpkit.camera.rotations import rotation as rotation
 from warpkit.camera.spheres import from_sphere as from_sphere
 from warpkit.camera.spheres import to_sphere as to_sphere
+from warpkit.camera.sweeps import Sweep as Sweep
+from warpkit.camera.sweeps import plane_sweep as plane_sweep
 from warpkit.core.public import listing
 
 __all__ = [
     "DepthPoints",
     "DepthWarp",
+    "Sweep",
     "depth_points",
     "distort",
     "distort_map",
@@ -47,6 +51,7 @@ __all__ = [
     "from_cube",
     "from_sphere",
     "optimal_camera_matrix",
+    "plane_sweep",
     "pose",
     "rotation",
     "to_cube",

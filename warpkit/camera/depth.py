@@ -315,7 +315,7 @@ def _points(
 def _inputs(scene: _Scene, own: bool, inside: tuple[str, int, int] | None) -> tuple[Any, ...]:
     """The arguments of `definitions.depth.points`."""
     pinhole = scene.own.model == "brown" and not scene.own.k
-    rays = lens_models.packed(scene.own) if pinhole else _rays(scene.own, scene.size, scene.kind)
+    rays = lens_models.packed(scene.own) if pinhole else rays_of(scene.own, scene.size, scene.kind)
     depth = scene.depth
     return (
         Depths(scene.kind, scene.other.model, pinhole, own, inside),
@@ -338,7 +338,7 @@ def _in_tiles(image: Tensor, rule: SamplingRule, batch: tuple[int, ...], scene: 
     return here and is_eager(*tensors) and SHOWN.kernels["cpu"]() is not None
 
 
-def _rays(lens: Lens, size: tuple[int, int], kind: str) -> Tensor:
+def rays_of(lens: Lens, size: tuple[int, int], kind: str) -> Tensor:
     """The rays (..., 3, h, w) of a lens's pixels, NaN where it has none."""
     lens, sound = finite.finite_lens(lens)
     pixels = pixel_points(size, torch.float64, lens.fx.device).flatten(0, 1)

@@ -50,15 +50,22 @@ def pose(rotation: MatrixLike, translation: NumbersLike) -> Tensor:
 SHEARED = "It is taken as it is, and shears or mirrors the scene"
 
 
-def as_pose(name: str, value: Any, device: torch.device | None) -> Tensor:
-    """A pose (..., 3, 4), validated, of an argument (..., 3, 4) or (..., 4, 4)."""
-    given = floats(name, "pose", value, device)
-    if tuple(given.shape[-2:]) not in ((3, 4), (4, 4)):
-        checks.fail(name, "pose", "of shape (..., 3, 4) or (..., 4, 4)", checks.shape_of(given))
+def as_pose(
+    name: str, value: Any, device: torch.device | None, argument: str = "pose", views: str = ""
+) -> Tensor:
+    """Poses (..., 3, 4), validated, of an argument (..., 3, 4) or (..., 4, 4).
+
+    views: "V, " if the last dimension of the batch is that of the views.
+    """
+    given = floats(name, argument, value, device)
+    fits = tuple(given.shape[-2:]) in ((3, 4), (4, 4)) and given.ndim >= (3 if views else 2)
+    if not fits:
+        wanted = f"of shape (..., {views}3, 4) or (..., {views}4, 4)"
+        checks.fail(name, argument, wanted, checks.shape_of(given))
     if given.shape[-2] == 4:
         last = given.detach()[..., 3, :]
         bad = (last != last.new_tensor((0, 0, 0, 1))).any(-1)
-        checks.check_values(name, "pose", bad, "a matrix with the last row (0, 0, 0, 1)", last)
+        checks.check_values(name, argument, bad, "a matrix with the last row (0, 0, 0, 1)", last)
         given = given[..., :3, :]
-    look_at_rotation(name, "the rotation of `pose`", given.detach()[..., :3], SHEARED)
+    look_at_rotation(name, f"the rotation of `{argument}`", given.detach()[..., :3], SHEARED)
     return given

@@ -6,9 +6,9 @@ keeps its value at the edge. Fields of other libraries: (B, 2, h, w) needs flow.
 a grid of F.grid_sample must be converted to pixels: see `warpkit.remap`'s warning.
 
 `images` has the warp, `fields` makes and combines flows, `inverse` inverts them, `splines` makes
-them from few parameters, `splatting` moves images along them; `resizing` resizes flows, `occlusion`
-compares two, `colors` visualises one. `places` computes positions, `arguments` validates.
-`warpkit.remap` samples.
+them from few parameters, `splatting` moves images along them, `matching` compares features;
+`resizing` resizes flows, `occlusion` compares two, `colors` visualises one. `places` computes
+positions, `arguments` validates. `warpkit.remap` samples.
 """
 
 from warpkit.core.public import listing
@@ -22,6 +22,7 @@ from warpkit.flow.fields import to_points as to_points
 from warpkit.flow.inverse import InverseFlow as InverseFlow
 from warpkit.flow.inverse import invert as invert
 from warpkit.flow.inverse import transform_points as transform_points
+from warpkit.flow.matching import correlation as correlation
 from warpkit.flow.occlusion import consistency as consistency
 from warpkit.flow.resizing import resize as resize
 from warpkit.flow.splatting import Splat as Splat
@@ -36,6 +37,7 @@ __all__ = [
     "bspline",
     "compose",
     "consistency",
+    "correlation",
     "from_matrix",
     "from_points",
     "integrate",

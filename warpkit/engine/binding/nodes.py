@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from warpkit.engine.binding.vjp import blank, without_none
+from warpkit.engine.binding.vjp import blank
 
 
 class Node(torch.autograd.Function):
@@ -68,7 +68,7 @@ class Transformed(torch.autograd.Function):
         results = operator(options, *tensors, device=device)
         if isinstance(results, Tensor):
             return results
-        return without_none(results, tensors[0])
+        return tuple(tensors[0].new_empty(0) if g is None else g for g in results)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:

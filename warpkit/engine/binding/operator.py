@@ -1,9 +1,8 @@
 """Operators: functions of tensors, with a definition in torch operations and kernels.
 
 The definition decides every result. Kernels compute the values and the first gradients of plain
-tensors. Whatever is traced, transformed, batched or differentiated again is the definition's, which
-torch differentiates; but kernels also serve traced and batched calls of operators with a
-`Signature`.
+tensors; whatever is traced, transformed, batched or differentiated again is the definition's, which
+torch differentiates.
 """
 
 from __future__ import annotations

@@ -16,7 +16,6 @@ from warpkit.engine.binding.operator import (
     Linear,
     Operator,
 )
-from warpkit.engine.binding.vjp import without_none
 
 LIBRARY = torch.library.Library("warpkit", "FRAGMENT")
 
@@ -92,7 +91,7 @@ def _define(text: str, binding: Binding, schema: Schema, device: str, keys: Sequ
         options, tensors = split(inputs)
         found, places = binding.batched(info.batch_size, dims[:count], options, device, *tensors)
         if is_gradient:
-            found = without_none(found, tensors[0])
+            found = tuple(tensors[0].new_empty(0) if g is None else g for g in found)
         return found, places
 
     LIBRARY.define(text, tags=(torch.Tag.pt2_compliant_tag,))

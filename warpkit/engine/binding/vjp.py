@@ -68,8 +68,3 @@ def _transformed_vjp(
 def blank(value: Tensor) -> Tensor:
     """Zeros of any shape in the memory of one number."""
     return value.detach().new_zeros(()).expand(value.shape)
-
-
-def without_none(grads: Sequence[Tensor | None], like: Tensor) -> tuple[Tensor, ...]:
-    """Gradients of any shapes as torch operators return them: empty where none is wanted."""
-    return tuple(like.new_empty(0) if grad is None else grad for grad in grads)

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from importlib import import_module
 from types import ModuleType
-from typing import Any
 
 BACKENDS = "warpkit.engine.backends"
 
@@ -16,21 +15,22 @@ BACKENDS = "warpkit.engine.backends"
 def native(name: str) -> Callable[[], ModuleType | None]:
     """Imports a module of `backends.cpu` when it is called; None without the native library."""
 
-    return _loader(f"cpu.{name}", lambda: import_module(f"{BACKENDS}.cpu.opened").LIBRARY)
-
-
-def triton(name: str) -> Callable[[], ModuleType | None]:
-    """Imports a module of `backends.cuda` when it is called; None without a Triton that works."""
-    return _loader(f"cuda.{name}", lambda: import_module(f"{BACKENDS}.cuda").HAS_TRITON)
-
-
-def _loader(name: str, works: Callable[[], Any]) -> Callable[[], ModuleType | None]:
     module = None
 
     def load() -> ModuleType | None:
         nonlocal module
-        if module is None and works():
-            module = import_module(f"{BACKENDS}.{name}")
+        if module is None and import_module(f"{BACKENDS}.cpu.opened").LIBRARY:
+            module = import_module(f"{BACKENDS}.cpu.{name}")
         return module
+
+    return load
+
+
+def triton(name: str) -> Callable[[], ModuleType | None]:
+    """Imports a module of `backends.cuda` when it is called; None without a Triton that works."""
+
+    def load() -> ModuleType | None:
+        works = import_module(f"{BACKENDS}.cuda").HAS_TRITON
+        return import_module(f"{BACKENDS}.cuda.{name}") if works else None
 
     return load

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor
 
 from warpkit.engine.binding.operator import Operator
 from warpkit.engine.definitions import jpeg
 from warpkit.engine.operators import native, triton
-from warpkit.engine.sampling.reference import compute_dtype
 
 
 def through_file(images: Tensor, quality: Tensor, subsampling: str) -> Tensor:
     """As `jpeg.through_file`; halves are computed in float32."""
-    computed = images.to(compute_dtype(images.dtype)) if images.is_floating_point() else images
-    return FILE(subsampling, computed, quality).to(images.dtype)
+    if images.dtype in (torch.float16, torch.bfloat16):
+        return FILE(subsampling, images.float(), quality).to(images.dtype)
+    return FILE(subsampling, images, quality)
 
 
 def _formula(subsampling: str, images: Tensor, quality: Tensor) -> Tensor:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from warpkit.engine.binding.operator import Linear, Signature
 from warpkit.engine.binding.torch_operators import Schema, register
-from warpkit.engine.binding.vjp import vjp
+from warpkit.engine.binding.vjp import blank, vjp
 from warpkit.engine.operators import native
 from warpkit.engine.sampling import resize as reference
 from warpkit.engine.sampling.layout import layout_of
@@ -32,7 +32,7 @@ def _formula(options: Resize, image: Tensor) -> Tensor:
     size, rule, box, adjoint = options
     if not adjoint:
         return reference.resize(image, size, rule, box)
-    at = image.detach().new_zeros(()).expand(*image.shape[:-2], *size)
+    at = blank(image).new_zeros(()).expand(*image.shape[:-2], *size)
     small = image.shape[-2:]
     (found,) = vjp(lambda x: reference.resize(x, small, rule, box), [at], [image], [True])
     assert found is not None

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import torch
 from torch import Tensor
 
 from warpkit.engine.binding.operator import Operator
 from warpkit.engine.operators import native
 from warpkit.engine.sampling import sphere
 from warpkit.engine.sampling.reference import compute_dtype
+
+HALVES = (torch.float16, torch.bfloat16)
 
 
 class View(NamedTuple):
@@ -41,7 +44,7 @@ def _formula(options: View, picture: Tensor, matrix: Tensor) -> Tensor:
     """As `sphere.sample`."""
     points = sphere.places_of_pixels(matrix, options.size, picture.shape[-2:])
     dtype = picture.dtype
-    if dtype.is_floating_point or options.wide:  # halves are rounded once
+    if dtype in HALVES or options.wide:  # rounded once
         picture = picture.to(compute_dtype(dtype))
     found = sphere.sample(picture, points, options.interpolation)
     return found if options.wide else found.to(dtype)

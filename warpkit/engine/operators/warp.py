@@ -41,9 +41,8 @@ def splat(image: Tensor, points: Tensor, options: Warp, device: str | None = Non
     if options.rule.interpolation == "nearest":  # it has no slope, and autograd should report that
         points = points.detach()
     batch = batch_of(image.shape, points.shape)
-    nothing = image.new_zeros(())
-    target = nothing.expand(*batch, image.shape[-3], *options.size)
-    tensors = image.expand(*batch, *image.shape[-3:]), target, points, nothing
+    target = image.new_zeros(()).expand(*batch, image.shape[-3], *options.size)
+    tensors = image.expand(*batch, *image.shape[-3:]), target, points, image.new_zeros(())
     to_image = options._replace(size=list(image.shape[-2:]))
     call = GradientOptions(to_image, None, (True, False, False), 1)
     return WARP.gradient(call, *tensors, device=device)[0]

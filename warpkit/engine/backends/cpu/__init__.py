@@ -2,10 +2,11 @@
 
 The library's C++ is in native/. `library` finds and opens it, and `opened` holds the one of this
 process. `launch` turns tensors into calls, and `image_lists` lists of images. `calls` prepares
-calls by shapes, types and options, and `jobs` splits a backward pass. `warps` has the kernels of
-warps, `inverse` inverts matrices, `resize` resizes, `opencv` has OpenCV's arithmetics, `objects`
-paints and crops objects, `moments` has the sums of an alignment, and `sphere` samples spherical
-images. `maps` and `pictures` have other functions of cv2.
+calls by shapes, types and options, and `jobs` splits a backward pass. `autograd` calls the library
+without an operator, and `operators` through torch operators. `inverse` inverts matrices, `resize`
+resizes, `opencv` has OpenCV's arithmetics, `objects` paints and crops objects, `moments` has the
+sums of an alignment, and `sphere` samples spherical images. `maps` and `pictures` have other
+functions of cv2.
 
 `threads` distributes work, and `memory` keeps pages of results. If the library is missing, the
 reference is used instead, after one warning.
@@ -25,6 +26,9 @@ from warpkit.engine.sampling.exact_gradient import Values
 from warpkit.engine.sampling.reference import compute_dtype
 from warpkit.engine.sampling.resize import ResizeRule
 from warpkit.engine.sampling.rules import SamplingRule
+
+HALVES = (torch.float16, torch.bfloat16)
+"""Types in which the processor does not compute."""
 
 
 def unsupported_reasons(image: Tensor, rule: SamplingRule | ResizeRule) -> list[str]:
@@ -145,7 +149,7 @@ def prepare(
     (*P, h, w, 2), offsets if `relative`; fill broadcasts to the result.
     """
     from warpkit.engine.backends.cpu import warps
-    from warpkit.engine.backends.cpu.warp_calls import HALVES, TYPES
+    from warpkit.engine.backends.cpu.warp_calls import TYPES
 
     points = mapping.shape[-1] == 2
     if image.dtype not in (*TYPES, *HALVES) or (points and mapping.dtype in HALVES):

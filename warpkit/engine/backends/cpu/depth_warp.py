@@ -32,7 +32,8 @@ def forward(
 ) -> tuple[tuple[Tensor, Tensor], Kept]:
     """As `definitions.depth_warp.shown`: scene are the tensors of `definitions.depth.points`."""
     view = view_of(options.view, *scene)
-    points = _no_points(view)
+    # no points: their shape determines the call
+    points = torch.empty((), dtype=torch.float64, device="cpu").expand(*view.batch, *view.size, 2)
     call = launch.prepared(image, points, fill, view.size, options.rule)
     inside = torch.empty((*view.batch, *view.size), dtype=torch.bool, device="cpu")
     block = block_of("depth_points", options.view, view, {"inside": inside})
@@ -55,14 +56,11 @@ def backward(
         made.update(room_for_gradients(options.view, view, parts))
         return block_of("depth_points_backward", options.view, view, made, wanted[2:])
 
+    needs = [*wanted[:2], any(wanted[2:])]
+    points = torch.empty((), dtype=torch.float64, device="cpu").expand(*view.batch, *view.size, 2)
     to_image, _, to_fill = launch.backward(
-        grads[0], image, _no_points(view), fill, view.size, options.rule,
-        (wanted[0], any(wanted[2:]), wanted[1]), made=call, depths=room,
+        grads[0], image, points, fill, view.size, options.rule,
+        (needs[0], needs[2], needs[1]), made=call, depths=room,
     )  # fmt: skip
-    rest = gradients(view, made, tuple(scene)) if any(wanted[2:]) else tuple(scene)
+    rest = gradients(view, made, tuple(scene)) if needs[2] else tuple(scene)
     return to_image, to_fill, *rest
-
-
-def _no_points(view: View) -> Tensor:
-    """Points that no kernel reads: their shape determines the call."""
-    return torch.empty((), dtype=torch.float64, device="cpu").expand(*view.batch, *view.size, 2)

@@ -37,7 +37,6 @@ from warpkit.engine.sampling.layout import (
     dense_mapping,
     is_channels_last,
 )
-from warpkit.engine.sampling.reference import compute_dtype
 from warpkit.engine.sampling.rules import TAPS, SamplingRule
 
 IMAGE, MAPPING, FILL, OUT = (FIELDS[name] for name in ("image", "mapping", "fill", "out"))
@@ -161,13 +160,6 @@ def result(
             numbers[IMAGE_OF] = images.ctypes.data
         calls.launch(numbers, 0, call.units, shapes.values)
     return out
-
-
-def rounded(result: Tensor, dtype: torch.dtype, wide: bool) -> Tensor:
-    """The result for images of a type: of halves it was computed in float32, and stays so if
-    `wide`."""
-    kind = compute_dtype(dtype) if wide else dtype
-    return result if result.dtype == kind else result.to(kind)
 
 
 def _with_depths(numbers: np.ndarray, depths: np.ndarray) -> np.ndarray:

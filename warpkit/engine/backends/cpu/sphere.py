@@ -78,7 +78,8 @@ def forward(
         values = _of_cap(cap, strip, matrix, interpolation)
         others = bits[..., cap.y, cap.x]
         bits[..., cap.y, cap.x] = torch.where(cap.mine[..., None, :], as_signed(values), others)
-    return launch.rounded(result, picture.dtype, wide), (places, ends, caps)
+    kind = compute_dtype(picture.dtype) if wide else picture.dtype
+    return result.to(kind), (places, ends, caps)
 
 
 def _read(strip: Tensor) -> Tensor:

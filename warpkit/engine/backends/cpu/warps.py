@@ -25,8 +25,15 @@ def forward(options: Warp, image: Tensor, mapping: Tensor, fill: Tensor) -> tupl
     """
     size, rule, _, relative, wide = options
     source = _to_source(options, mapping)
-    result = launch.forward(image, source, fill, size, rule, None, relative, wide)
-    return launch.rounded(result, image.dtype, wide), (source, None)
+    found = launch.forward(image, source, fill, size, rule, None, relative, wide)
+    return _rounded(found, image, wide), (source, None)
+
+
+def _rounded(result: Tensor, image: Tensor, wide: bool) -> Tensor:
+    """The kernel's result (*batch, C, h, w), which it computes in float32 for an image
+    (*I, C, H, W) of halves."""
+    kind = compute_dtype(image.dtype) if wide else image.dtype
+    return result if result.dtype == kind else result.to(kind)
 
 
 def _to_source(options: Warp, mapping: Tensor) -> Tensor:
@@ -73,8 +80,8 @@ class Planned:
     ) -> tuple[Tensor, Any]:
         """As `forward`."""
         source = _to_source(options, mapping)
-        result = launch.result(self.call, image, source, self.fill)
-        return launch.rounded(result, image.dtype, options.wide), (source, self.call)
+        found = launch.result(self.call, image, source, self.fill)
+        return _rounded(found, image, options.wide), (source, self.call)
 
 
 @lasting
@@ -95,6 +102,7 @@ def plan(
     fill_read = launch.as_shown(fill, image.dtype) if call.taps == 1 else fill
     kernels = Planned(call, launch.stored_fill(call, fill_read))
     widens = mapping.dtype != real and not options.forward
+
     has_slope = call.taps > 1 and image.is_floating_point()
 
     def again(image: Tensor, mapping: Tensor) -> Tensor:

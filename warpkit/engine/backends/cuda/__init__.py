@@ -1,6 +1,6 @@
 """The CUDA backend: kernels in Triton, the same results as the reference.
 
-It is the counterpart of `cpu`. `warps` has the kernels of warps, by `launch`, which turns tensors
+It is the counterpart of `cpu`. `operators` makes torch operators of `launch`, which turns tensors
 into kernel launches with the sizes of `work`. The kernels are `forward`, `backward` (gradients to
 the map and the fill), and for the gradient to the image `gather`, `gather_affine` and `scatter`, of
 which `image_gradient` selects one. `positions` and `weights` are steps of the kernels; `inverse`

@@ -120,7 +120,7 @@ def call_of(
     numbers = {"height": height, "width": width, "inner": given.inner, "band": band}
     numbers |= {"out_height": rows, "out_width": columns, "stride": width * given.inner}
     numbers |= {"pixel": given.inner, "channel": 1}
-    if windows is not None:
+    if given.windows and windows is not None:
         line = odd_lines(windows.widest * given.inner)
         numbers |= {"kernel": KERNELS.index(task), "halves": HALVES.get(given.halves, 0)}  # pyright: ignore
         numbers |= {
@@ -170,10 +170,12 @@ def sums(
         room = -(-int((bands[:, 1] - bands[:, 0]).max()) // together) * together
     line = odd_lines(source if down_first else made)
     windows = None
-    if given.windows and down_first:
-        windows = windows_of_taps(down, band, columns, source // inner)
-    elif given.windows:
-        windows = _windows_of(bands, read, columns, source // inner)
+    if given.windows:
+        parts, widest = [read[first:end] for first, end in bands.tolist()], source // inner
+        if down_first:
+            windows = windows_of_taps(down, band, columns, widest)
+        else:
+            windows = windows_of_bands(parts, None, columns, widest)
     return call_of(
         "resize", given, size, band, windows,
         type=TYPES[given.dtype], sum=CODES[kind.str[1:]], middle=CODES[middle],
@@ -183,12 +185,6 @@ def sums(
         read=read, bands=bands, tiles=tiles, tile_count=len(tiles),
         lines=room * line, line=line, turned=source * together, summed=made * together, **fields,
     )  # fmt: skip
-
-
-def _windows_of(bands: np.ndarray, read: np.ndarray, columns: np.ndarray, widest: int) -> Windows:
-    """The windows of bands, (N, 2) ranges of the rows `read`."""
-    rows = [read[first:end] for first, end in bands.tolist()]
-    return windows_of_bands(rows, None, columns, widest)
 
 
 def _edges(size: int, step: int) -> np.ndarray:
@@ -282,7 +278,8 @@ def torch_call(given: Given, size: tuple[int, int], rule: ResizeRule) -> ResizeC
     rows = -(-int((bands[:, 1] - bands[:, 0]).max()) // together) * together
     line = odd_lines(made)
     (across, bits), (down, bits_down) = in_pairs(across), in_pairs(down)
-    windows = _windows_of(bands, read, columns, source // inner) if given.windows else None
+    parts = [read[first:end] for first, end in bands.tolist()]
+    windows = windows_of_bands(parts, None, columns, source // inner)
     return call_of(
         "resize_torch", given, size, band, windows, bits=bits, share=bits_down,
         x_pixel=across.pixel, x_weight=across.weight, x_begin=across.begin, x_end=across.end,
