@@ -97,3 +97,17 @@ def test_gradients_have_the_same_bits_for_any_number_of_threads():
     finally:
         torch.set_num_threads(before)
     assert all(torch.equal(a.nan_to_num(), b.nan_to_num()) for a, b in zip(*found, strict=True))
+
+
+@pytest.mark.parametrize(("model", "n"), [("brown", 5), ("brown", 14), ("fisheye", 4)])
+def test_huge_coefficients_are_no_error(model, n):
+    """LAPACK finds no eigenvalues of some of them."""
+    matrix, points = double([[50, 0, 10], [0, 55, 7], [0, 0, 1]]), double([[3.0, 2.0]])
+    generator = torch.Generator().manual_seed(0)
+    for _ in range(40):
+        k = torch.randn(n, generator=generator, dtype=torch.float64)
+        k[torch.rand(n, generator=generator) < 0.4] = -1e300
+        found, there = camera.undistort_points(points, matrix, k, model=model)
+        assert found.isfinite().all(-1).equal(there)
+        again, still = camera.undistort_points(points, matrix, k, model=model)
+        torch.testing.assert_close((again, still), (found, there), rtol=0, atol=0, equal_nan=True)

@@ -27,6 +27,9 @@ POLE = 1e-100
 """Replaces a denominator of 0, whose neighbours are 1e-16: the distorted point is beyond every
 image, and its second derivatives stay finite, so that 0 times them is 0."""
 
+LARGEST = 1e30
+"""LAPACK finds no eigenvalues of some larger numbers; the fold of such a lens is at its centre."""
+
 
 class Lens(NamedTuple):
     """A camera's numbers, each of the batch's shape (...), float64."""
@@ -284,7 +287,7 @@ def first_root(coefficients: list[Tensor]) -> Tensor:
     one, *others = torch.broadcast_tensors(*coefficients)
     n = len(others)
     first = -torch.stack(others, dim=-1)
-    first = torch.where(first.isfinite(), first, 0.0)
+    first = torch.where(first.isfinite(), first, 0.0).clamp(-LARGEST, LARGEST)
     below = torch.eye(n, dtype=first.dtype, device=first.device)[:-1]
     companion = torch.cat((first[..., None, :], below.expand(*one.shape, n - 1, n)), dim=-2)
     found = torch.linalg.eigvals(companion)
