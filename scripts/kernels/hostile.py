@@ -7,6 +7,7 @@ images have one pixel or one row.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -25,25 +26,37 @@ from scripts.kernels.usual import (
     VIEW,
     noise,
     pushed,
+    seen,
     side_by_side,
 )
 from warpkit.engine.arithmetic.opencv_lenses import Criteria
 from warpkit.engine.backends.cpu import (
     fits,
+    four_points,
     inverse,
-    lenses,
+    lens_fields,
+    lens_inverses,
     maps,
     moments,
     pictures,
-    sphere,
+    similarity,
     transform,
 )
+from warpkit.engine.definitions.depth import KINDS, Depths
+from warpkit.engine.operators import sphere
+from warpkit.engine.operators.depth import POINTS
+from warpkit.engine.operators.jpeg import through_file
+from warpkit.engine.operators.lens_field import Field
 from warpkit.engine.sampling.rules import BORDERS, INTERPOLATIONS
+from warpkit.types import LensModel
 
 HOSTILE = (0.0, -0.0, 1.0, -1.0, 0.5, 1e5, -3e9, 2.0**31, 2.0**31 - 1, -(2.0**31), 2.0**52, 2.0**63)
 HOSTILE += (-(2.0**63), 1e-300, 1e30, -1e300, 5e-324, float("inf"), -float("inf"), float("nan"))
 SHAPES = ((2, 5, 9, 11), (1, 1, 1, 1), (1, 3, 1, 70), (1, 4, 66, 5))
 RESULT = (40, 37)
+FILES = ((2, 3, 1, 1), (1, 3, 300, 5), (2, 1, 9, 67), (1, 3, 17, 18))
+"""The second has two bands."""
+MODELS: tuple[LensModel, ...] = ("brown", "fisheye")
 
 
 def hostile(*shape: int, dtype: torch.dtype = torch.float64) -> torch.Tensor:
@@ -100,6 +113,8 @@ def hostile_calls() -> dict[str, Callable[[], Any]]:
                     lambda i: wk.resize(i, t, **o), mixed(*s, dtype=d)
                 )
             )
+    for dtype, shape in product((*TYPES, torch.float16), SHAPES):
+        made[f"hostile views {dtype} {shape}"] = lambda d=dtype, s=shape: views(s, d)
     for dtype, shape in product((*TYPES, *whole), SHAPES):
         made[f"hostile side by side {dtype} {shape}"] = lambda d=dtype, s=shape: [
             side_by_side(mixed(*s, dtype=d), size) for size in ((1, 1), (1, 300), (33, 2), (23, 7))
@@ -120,9 +135,17 @@ def hostile_calls() -> dict[str, Callable[[], Any]]:
     for lens, n in product((LENS, FISHEYE), range(6)):
         made[f"hostile lens {lens.model} {n}"] = lambda one=lens, n=n: mapped(one, n)
     made["hostile maps"] = other_maps
-    for fisheye, opencv, n in product((False, True), (False, True), range(4)):
-        kind = lenses.Kind(4 if fisheye else (5, 8, 12, 14)[n], fisheye, opencv)
-        made[f"hostile slopes {kind} {n}"] = lambda k=kind, n=n: slopes(k, hostile if n else mixed)
+    for model, opencv, n in product(MODELS, (False, True), range(4)):
+        field, count = Field(model, RESULT, opencv), (5, 8, 12, 14)[n] if model == "brown" else 4
+        made[f"hostile slopes {field} {n}"] = lambda f=field, c=count, n=n: slopes(
+            f, c, hostile if n else mixed
+        )
+    for subsampling, shape in product(("4:2:0", "4:2:2", "4:4:4"), FILES):
+        made[f"hostile file {subsampling} {shape}"] = partial(files, subsampling, shape)
+    for model, kind, inside in product(MODELS, KINDS, INTERPOLATIONS):
+        made[f"hostile depth {model} {kind} {inside}"] = partial(
+            depths, Depths(kind, model, kind == "z", kind != "ray", (inside, 9, 11))
+        )
     for given in (hostile, mixed):
         name = given.__name__
         made[f"hostile fits {name}"] = lambda g=given: fitted(g)
@@ -135,6 +158,8 @@ def hostile_calls() -> dict[str, Callable[[], Any]]:
                 pushed(lambda p, f: wk.flow.splat(p, f).image, g(*s, dtype=d), g(s[0], *s[2:], 2))
                 for s in SHAPES
             ]
+            made[f"hostile front {name} {dtype}"] = partial(fronts, given, dtype)
+            made[f"hostile depth warp {name} {dtype}"] = partial(depth_warps, given, dtype)
             made[f"hostile align {name} {dtype}"] = lambda g=given, d=dtype: wk.align(
                 g(2, 2, 25, 33, dtype=d), g(2, 2, 25, 33, dtype=d), levels=2, steps=3
             )
@@ -165,6 +190,17 @@ def warps(way: str, border: str, dtype: torch.dtype, shape: tuple[int, ...]) -> 
                 lambda *t, r=relative: wk.remap(*t, relative=r, **options),
                 image(), made(shape[0], *RESULT, 2, dtype=kind),
             )  # fmt: skip
+
+
+def views(shape: tuple[int, ...], dtype: torch.dtype) -> None:
+    """Resizes of views whose numbers are apart, or which are halves."""
+    plain = mixed(*shape, dtype=dtype)
+    apart = mixed(*shape[:3], 3 * shape[3], dtype=dtype)[..., ::3]
+    for image, size, way in product(
+        (plain, apart, plain.mT.contiguous().mT), ((1, 300), (23, 7)), ("bilinear", "bicubic")
+    ):
+        for antialias in (True, False):
+            wk.resize(image, size, interpolation=way, antialias=antialias, **HERE)
 
 
 def opencv_warps(dtype: torch.dtype, options: dict[str, Any]) -> None:
@@ -264,24 +300,64 @@ def other_maps() -> None:
     maps.affine_matrices(arrays(40, 3, 2, kind=np.float32), arrays(40, 3, 2, kind=np.float32))
 
 
-def slopes(kind: lenses.Kind, made: Callable[..., torch.Tensor]) -> None:
-    """Lens maps and undistorted points, with the gradients of both."""
-    numbers, reach = made(2, lenses.NUMBERS).numpy(), made(2, 3).numpy()
-    lenses.field(numbers, RESULT, kind)
-    lenses.field_backward(numbers, made(2, *RESULT, 2), kind)
+def slopes(field: Field, count: int, made: Callable[..., torch.Tensor]) -> None:
+    """Lens maps and undistorted points of `count` coefficients, with the gradients of both."""
+    given, asked = (made(2, 4 + count), made(2, 3, 3)), (True, True)
+    points, rows = lens_fields.forward(field, *given)
+    lens_fields.backward(field, rows, (made(*points.shape),), given, asked)
     u, v, gx, gy = (made(2, 1100) for _ in range(4))
-    roots = lenses.solve(numbers, reach, u, v, kind)
-    lenses.solve_backward(numbers, roots, (gx, gy), kind)
+    given = made(2, 1, count), u, v, made(2, 1, 3)
+    roots, _ = lens_inverses.forward(field.model, *given)
+    lens_inverses.backward(field.model, roots, (gx, gy), given, (True,) * 4)
+
+
+def files(subsampling: str, shape: tuple[int, ...]) -> None:
+    """JPEG files of bytes and of floats far outside [0, 1], and their gradient."""
+    quality = torch.randint(1, 101, shape[:1], dtype=torch.int32)
+    through_file(hostile(*shape, dtype=torch.uint8), quality, subsampling)
+    for made in (hostile, mixed):
+        pushed(lambda i: through_file(i, quality, subsampling), made(*shape, dtype=torch.float32))
+
+
+def depths(options: Depths) -> None:
+    """Points of depths and their gradients, with every number hostile in turn."""
+    count = 4 if options.model == "fisheye" else 14
+    for made, dtype in product((hostile, mixed), FLOATS):
+        rays = made(2, 4) if options.pinhole else made(2, 3, 9, 67)
+        numbers = made(2, 1, 9, 67, dtype=dtype)[:, 0], rays, made(2, 3, 4), made(2, 4 + count)
+        leaves = [t.requires_grad_() for t in numbers]
+        found = POINTS(options, *leaves, made(2).abs())
+        slopes = [made(*t.shape) for t in found if t.is_floating_point()]
+        torch.autograd.grad(found[: len(slopes)], leaves, slopes, allow_unused=True)
+
+
+def depth_warps(made: Callable[..., torch.Tensor], dtype: torch.dtype) -> None:
+    """Pictures seen by depths, with every number hostile in turn."""
+    for shape, model in product(SHAPES, MODELS):
+        size, pose, k, camera = shape[2:], made(2, 3, 4), made(4), torch.eye(3).double()
+        camera[[0, 1, 0, 1], [0, 1, 2, 2]] = 1e-300 + made(4).abs()
+        leaves = made(*shape, dtype=dtype), made(2, 1, *size, dtype=dtype), pose
+        pushed(partial(seen, model), *leaves, camera, k)
+
+
+def fronts(made: Callable[..., torch.Tensor], dtype: torch.dtype) -> None:
+    """The pixels in front, by hostile flows and depths."""
+    for shape in SHAPES:
+        flow, depth = made(shape[0], *shape[2:], 2), made(shape[0], 1, *shape[2:], dtype=dtype)
+        pushed(
+            lambda i, f=flow, d=depth: wk.flow.splat(i, f, mode="front", depth=d).image,
+            made(*shape, dtype=dtype),
+        )  # fmt: skip
 
 
 def fitted(made: Callable[..., torch.Tensor]) -> None:
     """Matrices fitted to pairs of points."""
     for dtype in FLOATS:
-        src, dst, grad = made(40, 4, 2), made(40, 4, 2), made(40, 3, 3)
-        fits.four_points(src, dst, dtype)
-        fits.four_points_backward(src, dst, grad, dtype)
-        for weights in (None, made(40, 9)):
-            fits.similarity(made(40, 9, 2), made(40, 9, 2), weights, dtype)
+        pairs, grad = (made(40, 4, 2), made(40, 4, 2)), made(40, 3, 3)
+        four_points.forward(dtype, *pairs)
+        four_points.backward(dtype, None, (grad,), pairs, (True, True))
+        for weights in (torch.ones(40, 9).double(), made(40, 9)):
+            similarity.forward(dtype, made(40, 9, 2), made(40, 9, 2), weights)
     fits.homography(made(40, 8), made(40, 9, 2), made(40, 9, 2), 5)
 
 

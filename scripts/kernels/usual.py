@@ -54,18 +54,20 @@ def depths_of(model: LensModel, kind: DepthKind) -> None:
     )  # fmt: skip
 
 
+def seen(model: LensModel, image: Any, depth: Any, pose: Any, camera: Any, k: Any) -> torch.Tensor:
+    """A picture seen by depths through a lens with this camera and coefficients."""
+    options: dict[str, Any] = {"other_matrix": camera, "other_distortion": k, "model": model}
+    return wk.camera.warp_depth(image, depth, camera, pose, **options).image
+
+
 def depth_warps_of(model: LensModel, dtype: torch.dtype) -> None:
     """A picture seen by depths through a lens, and its gradients."""
     camera = torch.tensor([[50.0, 0, 31], [0, 52, 22], [0, 0, 1]]).double()
     k = 0.02 * noise(4).double()
     pose = torch.eye(4).double().repeat(2, 1, 1)
     pose[:, 0, 3] = 0.2
-    pushed(
-        lambda i, d, p, c, k: wk.camera.warp_depth(
-            i, d, c, p, other_matrix=c, other_distortion=k, model=model
-        ).image,
-        noise(2, 3, 45, 53, dtype=dtype), noise(2, 1, 45, 53).to(dtype) + 0.5, pose, camera, k,
-    )  # fmt: skip
+    image, depth = noise(2, 3, 45, 53, dtype=dtype), noise(2, 1, 45, 53).to(dtype) + 0.5
+    pushed(partial(seen, model), image, depth, pose, camera, k)
 
 
 def spheres_of(interpolation: Interpolation) -> None:
@@ -271,6 +273,12 @@ def usual_calls() -> dict[str, Callable[[], Any]]:
                     (60, 71), interpolation=w, antialias=a, arithmetic="torchvision",
                 )
             )  # fmt: skip
+    for dtype, antialias in product((*TYPES, torch.float16), (True, False)):
+        made[f"views {dtype} {antialias}"] = lambda d=dtype, a=antialias: [
+            wk.resize(image, size, antialias=a, **HERE)
+            for image in (noise(2, 3, 53, 90, dtype=d).mT, noise(2, 3, 90, 106, dtype=d)[..., ::2])
+            for size in ((45, 31), (120, 61))
+        ]
     for way in INTERPOLATIONS:
         made[f"sphere {way}"] = lambda w=way: spheres_of(w)
     for subsampling, channels in product(("4:2:0", "4:2:2", "4:4:4"), (1, 3)):
