@@ -19,10 +19,15 @@ from torchvision import io as torchvision_io
 from tests.support.inputs import noise
 from tests.support.pillow_files import by_pillow
 from tests.support.tolerances import TOLERANCE
-from warpkit.attacks import Pipeline, jpeg
+from warpkit.attacks import Pipeline, jpeg, to_uint8
 from warpkit.engine.definitions import jpeg as definition
 
 SUBSAMPLINGS: tuple[Any, ...] = ("4:4:4", "4:2:2", "4:2:0")
+FACTORS = {
+    "4:4:4": cv2.IMWRITE_JPEG_SAMPLING_FACTOR_444,
+    "4:2:2": cv2.IMWRITE_JPEG_SAMPLING_FACTOR_422,
+    "4:2:0": cv2.IMWRITE_JPEG_SAMPLING_FACTOR_420,
+}
 PHOTOGRAPHS = sorted((Path(__file__).parents[2] / "data/images").glob("*.png"))
 
 pytestmark = pytest.mark.skipif(
@@ -47,18 +52,38 @@ def drawn(random: np.random.Generator) -> Tensor:
     return torch.from_numpy(np.clip(image, 0, 255).astype(np.uint8))
 
 
+def by_opencv(image: Tensor, quality: int, subsampling: str) -> Tensor:
+    """The file of an image (C, H, W), uint8, written and read by OpenCV."""
+    grey, options = len(image) == 1, [cv2.IMWRITE_JPEG_QUALITY, quality]
+    options += [cv2.IMWRITE_JPEG_SAMPLING_FACTOR, FACTORS[subsampling]]
+    bgr = np.ascontiguousarray(image.flip(0).permute(1, 2, 0).numpy())
+    written = cv2.imencode(".jpg", bgr, options)[1]
+    read = cv2.imdecode(written, cv2.IMREAD_GRAYSCALE if grey else cv2.IMREAD_COLOR)
+    return torch.from_numpy(read.reshape(bgr.shape)).permute(2, 0, 1).flip(0)
+
+
+def by_torchvision(image: Tensor, quality: int) -> Tensor:
+    """The file of an image (C, H, W), uint8, which torchvision writes in 4:2:0."""
+    return torchvision_io.decode_jpeg(torchvision_io.encode_jpeg(image.contiguous(), quality))
+
+
+@pytest.mark.filterwarnings("ignore:The image decoding and encoding:DeprecationWarning")
 @pytest.mark.parametrize("seed", range(4))
-def test_random_pictures_have_pillows_bytes(seed: int):
+def test_random_pictures_have_the_bytes_of_pillow_opencv_and_torchvision(seed: int):
     random = np.random.default_rng(seed)
     for n in range(2500):
         image, subsampling = drawn(random), SUBSAMPLINGS[n % 3]
         quality = int(random.integers(1, 101))
         found = jpeg(quality, subsampling=subsampling)(image[None])[0]
-        assert torch.equal(found, by_pillow(image, quality, subsampling)), (n, quality, image.shape)
+        case = n, quality, subsampling, image.shape
+        assert torch.equal(found, by_pillow(image, quality, subsampling)), case
+        assert torch.equal(found, by_opencv(image, quality, subsampling)), case
+        if subsampling == "4:2:0":
+            assert torch.equal(found, by_torchvision(image, quality)), case
         if n % 10 == 0:  # the definition decides
             qualities = torch.tensor([quality], dtype=torch.int32)
             by_definition = definition.through_file(image[None], qualities, subsampling)[0]
-            assert torch.equal(by_definition, found), (n, quality, image.shape)
+            assert torch.equal(by_definition, found), case
 
 
 @pytest.mark.parametrize("file", PHOTOGRAPHS, ids=lambda file: file.stem)
@@ -73,29 +98,6 @@ def test_photographs_have_pillows_bytes_at_all_qualities(file: Path, subsampling
     whole = jpeg(75, subsampling=subsampling)(photograph[None])[0]
     assert torch.equal(whole, by_pillow(photograph, 75, subsampling))
     assert torch.equal(jpeg(75, subsampling=subsampling)(photograph[None])[0], whole)
-
-
-@pytest.mark.filterwarnings("ignore:The image decoding and encoding:DeprecationWarning")
-@pytest.mark.parametrize("quality", [1, 25, 75, 96])
-def test_opencv_and_torchvision_write_and_read_the_same(quality: int):
-    factors = (
-        cv2.IMWRITE_JPEG_SAMPLING_FACTOR_444,
-        cv2.IMWRITE_JPEG_SAMPLING_FACTOR_422,
-        cv2.IMWRITE_JPEG_SAMPLING_FACTOR_420,
-    )
-    random = np.random.default_rng(quality)
-    for n in range(60):
-        image, subsampling = drawn(random).expand(3, -1, -1), SUBSAMPLINGS[n % 3]
-        found = jpeg(quality, subsampling=subsampling)(image[None])[0]
-        options = [cv2.IMWRITE_JPEG_QUALITY, quality]
-        options += [cv2.IMWRITE_JPEG_SAMPLING_FACTOR, factors[n % 3]]
-        bgr = np.ascontiguousarray(image.flip(0).permute(1, 2, 0).numpy())
-        written = cv2.imencode(".jpg", bgr, options)[1]
-        read = np.ascontiguousarray(cv2.imdecode(written, cv2.IMREAD_COLOR)[..., ::-1])
-        assert torch.equal(found, torch.from_numpy(read).permute(2, 0, 1))
-        if subsampling == "4:2:0":
-            file = torchvision_io.encode_jpeg(image.contiguous(), quality)
-            assert torch.equal(found, torchvision_io.decode_jpeg(file))
 
 
 @pytest.mark.parametrize("quality", [1, 3, 10, 25])
@@ -260,6 +262,26 @@ def test_floats_between_two_levels_are_rounded_once():
     assert not torch.equal((images * 255).round().double(), levels)
     # at quality 100 a flat block keeps its level
     assert torch.equal(jpeg(100).function(images), (levels / 255).float())
+
+
+@pytest.mark.parametrize("step", [jpeg(60), Pipeline(jpeg(60))])
+def test_floats_outside_0_to_1_saturate_as_in_to_uint8(step: Any):
+    images = noise(2, 3, 19, 22, dtype=torch.float32, seed=11) * 1.5 - 0.25
+    inside = images.clamp(0, 1)
+    assert not torch.equal(images, inside)
+    push = noise(2, 3, 19, 22, dtype=torch.float32, seed=12)
+    found = []
+    for given in (images, inside, images.double(), images):
+        leaf = given.clone().requires_grad_()
+        made = step(leaf)
+        (slope,) = torch.autograd.grad(made, leaf, push.to(given.dtype))
+        found.append((made.detach().float(), slope.float()))
+    assert torch.equal((found[0][0] * 255).round().byte(), jpeg(60)((to_uint8(inside) * 255).round().byte()))
+    for values, slope in found[1:]:
+        torch.testing.assert_close(values, found[0][0], rtol=0, atol=1e-7)
+        limit = TOLERANCE["jpeg kernels"] * float(slope.abs().max())
+        torch.testing.assert_close(slope, found[0][1], rtol=0, atol=limit)
+    assert torch.equal(found[3][1], found[0][1])
 
 
 def test_compiled_exported_and_batched(tmp_path: Path, fresh_compiler: object):
