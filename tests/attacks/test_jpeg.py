@@ -276,7 +276,9 @@ def test_floats_outside_0_to_1_saturate_as_in_to_uint8(step: Any):
         made = step(leaf)
         (slope,) = torch.autograd.grad(made, leaf, push.to(given.dtype))
         found.append((made.detach().float(), slope.float()))
-    assert torch.equal((found[0][0] * 255).round().byte(), jpeg(60)((to_uint8(inside) * 255).round().byte()))
+    assert torch.equal(
+        (found[0][0] * 255).round().byte(), jpeg(60)((to_uint8(inside) * 255).round().byte())
+    )
     for values, slope in found[1:]:
         torch.testing.assert_close(values, found[0][0], rtol=0, atol=1e-7)
         limit = TOLERANCE["jpeg kernels"] * float(slope.abs().max())
