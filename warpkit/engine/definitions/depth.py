@@ -151,7 +151,7 @@ def _own_depth(
         return torch.where(ahead, share.far / reach, torch.nan)
     endless = depth.detach() == torch.inf
     # not reach / share.far, which has no derivative at infinity
-    back = torch.where(share.there & ~endless & (depth.detach() > 1), depth, 1.0)
+    back = torch.where(share.there & ~endless & (depth.detach() >= 1), depth, 1.0)
     return torch.where(ahead, torch.where(endless, torch.inf, reach * back), torch.nan)
 
 
