@@ -248,6 +248,15 @@ def tilt_by(tx: Tensor, ty: Tensor) -> Tensor:
     return matrix_of(((a, zero, -b), (zero, a, -c), (zero, zero, one))) @ turn
 
 
+def through_tilt(angles: Tensor, grad: Tensor) -> Tensor:
+    """The gradient of a sensor's angles, (..., 2), from that of their perspectives, (..., 3, 3)."""
+    angles = angles.nan_to_num(0, 0, 0)  # the field of others is NaN, and has no gradient
+    angles = angles.expand(*grad.shape[:-2], 2).requires_grad_()
+    with torch.enable_grad():
+        made = tilt_by(*angles.unbind(-1))
+    return torch.autograd.grad(made, angles, grad)[0]
+
+
 def _polynomial(coefficients: list[Tensor], at: Tensor) -> Tensor:
     """Evaluate a polynomial, lowest power first.
 

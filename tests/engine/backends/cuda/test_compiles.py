@@ -16,7 +16,10 @@ from triton.compiler import ASTSource, compile
 
 from warpkit.engine.backends import cuda
 from warpkit.engine.backends.cuda.backward import backward_kernel
+from warpkit.engine.backends.cuda.depth import NUMBERS
+from warpkit.engine.backends.cuda.depth_points import points_backward_kernel, points_kernel
 from warpkit.engine.backends.cuda.forward import forward_kernel
+from warpkit.engine.backends.cuda.front import front_kernel, moved_kernel
 from warpkit.engine.backends.cuda.gather import gather_kernel
 from warpkit.engine.backends.cuda.gather_affine import gather_affine_kernel
 from warpkit.engine.backends.cuda.inverse import invert_kernel
@@ -96,6 +99,45 @@ def test_a_kernel_of_files_compiles_without_a_device(kernel, image, changes):
         return "*fp32" if name in gradients else "i32"
 
     assert ".target sm_90" in compiled(kernel, switches, type_of)
+
+
+SCENE = {
+    "KIND": 0, "PINHOLE": True, "COUNT": 0, "NUMBERS": NUMBERS, "HAS_OWN": False, "PIXELS": 128,
+    "HAS_INSIDE": True, "FIRST": 0, "LAST": 1, "NEAREST": False, "BACKWARD": False,
+}  # fmt: skip
+
+
+@pytest.mark.skipif(cuda.INTERPRETED, reason="the kernels are interpreted in this process")
+@pytest.mark.parametrize(
+    ("kernel", "depths", "changes"),
+    [
+        *(
+            (kernel, depths, {"KIND": kind, "COUNT": count, "HAS_OWN": True, "PINHOLE": pinhole})
+            for kernel in (points_kernel, points_backward_kernel)
+            for depths, kind, count, pinhole in (
+                ("fp32", 0, 0, True),
+                ("fp64", 1, -1, False),
+                ("fp32", 2, 14, True),
+                ("fp32", 1, 5, True),
+            )
+        ),
+        (points_kernel, "fp32", {"NEAREST": True, "FIRST": 0, "LAST": 0}),
+        (front_kernel, "fp32", {"FIRST": True}),
+        (front_kernel, "fp64", {"FIRST": False}),
+        (moved_kernel, "i16", {}),
+        (moved_kernel, "i64", {"BACKWARD": True}),
+    ],
+)
+def test_a_kernel_of_depths_compiles_without_a_device(kernel, depths, changes):
+    arrays = {"depths": depths, "to_depths": depths, "flows": depths, "images": depths}
+    arrays |= {"out": depths, "found": "i32", "nearest": "i64", "insides": "i1", "filled": "i1"}
+    wide = ("rays", "rows", "points", "owns", "grad_points", "grad_owns", "to_rays", "sums")
+    arrays |= dict.fromkeys(wide, "fp64")
+
+    def type_of(name):
+        return f"*{arrays[name]}" if name in arrays else "i32"
+
+    assert ".target sm_90" in compiled(kernel, {**SCENE, **changes}, type_of)
 
 
 @pytest.mark.skipif(cuda.INTERPRETED, reason="the kernels are interpreted in this process")

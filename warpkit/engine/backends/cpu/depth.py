@@ -13,8 +13,9 @@ from torch import Tensor
 from warpkit.core.shapes import broadcast_shapes
 from warpkit.engine.backends.cpu.calls import Family, address, launch
 from warpkit.engine.backends.cpu.gradient_sums import sum_to
-from warpkit.engine.backends.cpu.lens_fields import NUMBERS, TILT, TILTED, K, through_tilt, tilt
+from warpkit.engine.backends.cpu.lens_fields import NUMBERS, TILT, TILTED, K, tilt
 from warpkit.engine.backends.cpu.memory import empty
+from warpkit.engine.definitions import lens_models
 from warpkit.engine.definitions.depth import KINDS, REACH, Depths
 from warpkit.engine.sampling.layout import broadcast_index
 
@@ -131,7 +132,7 @@ def gradients(
     to_numbers = total[..., : K + count].copy()
     if count == TILTED:
         to_tilt = torch.from_numpy(total[..., TILT : TILT + 9]).unflatten(-1, (3, 3))
-        to_numbers[..., -2:] = through_tilt(tensors[3][..., -2:], to_tilt)
+        to_numbers[..., -2:] = lens_models.through_tilt(tensors[3][..., -2:], to_tilt)
     to_rays = made["to_rays"].numpy() if "to_rays" in made else total[..., OWN:END]
     to_pose = total[..., POSE:OWN].reshape(*view.batch, 3, 4)
     found = (made["to_depth"].numpy(), to_rays, to_pose, to_numbers)

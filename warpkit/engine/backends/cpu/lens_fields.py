@@ -66,7 +66,7 @@ def backward(
     to_numbers = total[..., : K + count].clone()
     if count == TILTED:
         to_tilt = total[..., TILT : TILT + 9].unflatten(-1, (3, 3))
-        to_numbers[..., -2:] = through_tilt(numbers[..., -2:], to_tilt)
+        to_numbers[..., -2:] = lens_models.through_tilt(numbers[..., -2:], to_tilt)
     return to_numbers.sum_to_size(numbers.shape), to_matrix.sum_to_size(to_ray.shape)
 
 
@@ -90,12 +90,3 @@ def _run(task: str, options: Any, count: int, rows: Tensor, **arrays: Tensor) ->
 def tilt(angles: Tensor) -> Tensor:
     """The perspectives (..., 3, 3) of tilts by angles (..., 2)."""
     return lens_models.tilt_by(*angles.unbind(-1))
-
-
-def through_tilt(angles: Tensor, grad: Tensor) -> Tensor:
-    """The gradient of the angles, (..., 2), from that of their perspectives, (..., 3, 3)."""
-    angles = angles.nan_to_num(0, 0, 0)  # the field of others is NaN, and has no gradient
-    angles = angles.expand(*grad.shape[:-2], 2).requires_grad_()
-    with torch.enable_grad():
-        made = tilt(angles)
-    return torch.autograd.grad(made, angles, grad)[0]

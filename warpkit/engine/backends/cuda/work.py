@@ -111,6 +111,22 @@ def prepare(
     )
 
 
+def in_cycle(tensor: Tensor, batch: Sequence[int], core: int) -> tuple[Tensor, int, int]:
+    """A tensor dense and without repeated memory, and (div, mod) of `layout.cycle`.
+
+    core: the number of its dimensions after its batch.
+    """
+    for d in range(tensor.ndim - core):
+        if tensor.stride(d) == 0 and tensor.shape[d] > 1:
+            tensor = tensor.narrow(d, 0, 1)
+    own = tensor.shape[: tensor.ndim - core]
+    turns = cycle(own, batch)
+    if turns is None:  # repeated in an outer and an inner dimension, so it must be copied
+        tensor = tensor.expand(*batch, *tensor.shape[tensor.ndim - core :])
+        turns = 1, prod(batch)
+    return tensor.contiguous(), *turns
+
+
 def _strides_of(fill: Tensor, batch: tuple[int, ...]) -> tuple[Tensor, dict[str, int]]:
     """`fill` dense, with the strides for the result's shape."""
     fill_shape = (1,) * (3 - fill.ndim) + tuple(fill.shape)
