@@ -49,6 +49,7 @@ if typing.TYPE_CHECKING:
     from warpkit.patches import paste_patches as paste_patches
     from warpkit.patches import transform_patches as transform_patches
     from warpkit.resizing import resize as resize
+    from warpkit.resizing import resize_axes as resize_axes
     from warpkit.warp import remap as remap
     from warpkit.warp import sample_pixels as sample_pixels
     from warpkit.warp import warp_affine as warp_affine
@@ -95,7 +96,10 @@ else:
             "paste_patches",
             "transform_patches",
         ),
-        "resizing": ("resize",),
+        "resizing": (
+            "resize",
+            "resize_axes",
+        ),
         "warp": (
             "remap",
             "sample_pixels",
@@ -178,6 +182,7 @@ __all__ = [
     "quantize",
     "remap",
     "resize",
+    "resize_axes",
     "resize_matrix",
     "rotation_matrix",
     "sample_pixels",

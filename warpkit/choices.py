@@ -21,6 +21,10 @@ Filter: TypeAlias = Literal[
     "hamming",
     "lanczos",
     "area",
+    "spline2",
+    "spline3",
+    "spline4",
+    "spline5",
 ]
 """The filters of `resize`; each arithmetic has some of them."""
 BorderName: TypeAlias = Literal[
@@ -37,9 +41,21 @@ Arithmetic: TypeAlias = Literal["exact", "opencv4", "opencv5"]
 FaceArithmetic: TypeAlias = Literal["auto", "exact", "opencv4", "opencv5"]
 """The same, or the installed OpenCV's."""
 ResizeArithmetic: TypeAlias = Literal[
-    "exact", "opencv4", "opencv5", "opencv4_ipp", "opencv5_ipp", "pillow", "torchvision"
+    "exact",
+    "opencv4",
+    "opencv5",
+    "opencv4_ipp",
+    "opencv5_ipp",
+    "pillow",
+    "torchvision",
+    "scipy",
+    "skimage",
 ]
 """Whose pixels a resize returns."""
+AxesArithmetic: TypeAlias = Literal["exact", "scipy", "skimage"]
+"""Whose numbers `resize_axes` returns."""
+Aligned: TypeAlias = Literal["centers", "corners"]
+"""What SciPy's positions keep in place: the grid of pixels as squares, or the end pixels."""
 FaceResizeArithmetic: TypeAlias = Literal[
     "auto", "exact", "opencv4", "opencv5", "opencv4_ipp", "opencv5_ipp"
 ]
@@ -94,6 +110,8 @@ Takes: TypeAlias = Literal["auto", "pil", "array", "tensor", "file"]
 INTERPOLATIONS: tuple[Interpolation, ...] = get_args(Interpolation)
 ARITHMETICS: tuple[Arithmetic, ...] = get_args(Arithmetic)
 RESIZE_ARITHMETICS: tuple[ResizeArithmetic, ...] = get_args(ResizeArithmetic)
+AXES_ARITHMETICS: tuple[AxesArithmetic, ...] = get_args(AxesArithmetic)
+ALIGNED: tuple[Aligned, ...] = get_args(Aligned)
 ALIGNMENT_MODELS: tuple[AlignmentModel, ...] = get_args(AlignmentModel)
 ALIGNMENT_LOSSES: tuple[AlignmentLoss, ...] = get_args(AlignmentLoss)
 
@@ -115,3 +133,6 @@ TORCH_FILTERS: tuple[Filter, ...] = (
     "lanczos",
 )
 PILLOW_FILTERS: tuple[Filter, ...] = ("nearest", "box", "bilinear", "hamming", "bicubic", "lanczos")
+SPLINE_FILTERS: tuple[Filter, ...] = ("spline2", "spline3", "spline4", "spline5")
+SCIPY_FILTERS: tuple[Filter, ...] = ("nearest", "bilinear", *SPLINE_FILTERS)
+"""SciPy's orders 0 to 5."""

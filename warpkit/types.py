@@ -17,9 +17,11 @@ from typing import TypeAlias, TypedDict, TypeVar
 import numpy as np
 from torch import Tensor
 
+from warpkit.choices import Aligned as Aligned
 from warpkit.choices import AlignmentLoss as AlignmentLoss
 from warpkit.choices import AlignmentModel as AlignmentModel
 from warpkit.choices import Arithmetic as Arithmetic
+from warpkit.choices import AxesArithmetic as AxesArithmetic
 from warpkit.choices import BackendName as BackendName
 from warpkit.choices import Border as Border
 from warpkit.choices import BorderName as BorderName
@@ -50,10 +52,12 @@ from warpkit.choices import Transformer as Transformer
 from warpkit.core.public import listing
 
 __all__ = [
+    "Aligned",
     "AlignmentLoss",
     "AlignmentModel",
     "Arithmetic",
     "ArrayLike",
+    "AxesArithmetic",
     "BackendName",
     "Border",
     "BorderName",

@@ -210,7 +210,7 @@ def test_an_integer_box_without_antialias_equals_the_slice_inside():
 
 IMAGE = torch.zeros(1, 3, 8, 10)
 WRONG = [
-    ({"interpolation": "cubic"}, "`interpolation` must be one of 'nearest', 'bilinear', 'bicubic', 'lanczos4', 'box', 'hamming', 'lanczos', 'area' with arithmetic='exact', got 'cubic' (write 'bicubic')"),
+    ({"interpolation": "cubic"}, "`interpolation` must be one of 'nearest', 'bilinear', 'bicubic', 'lanczos4', 'box', 'hamming', 'lanczos', 'area', 'spline2', 'spline3', 'spline4', 'spline5' with arithmetic='exact', got 'cubic' (write 'bicubic')"),
     ({"interpolation": "hamming", "arithmetic": "opencv5"}, "`interpolation` must be one of 'nearest', 'nearest_exact', 'bilinear', 'bilinear_exact', 'bicubic', 'area', 'lanczos4' with arithmetic='opencv5', got 'hamming'"),
     ({"interpolation": "area", "arithmetic": "pillow"}, "`interpolation` must be one of 'nearest', 'box', 'bilinear', 'hamming', 'bicubic', 'lanczos' with arithmetic='pillow', got 'area'"),
     ({"interpolation": "nearest", "antialias": True}, "`antialias` must be None or False with interpolation='nearest', which has no antialias: 'box', 'bilinear', 'hamming', 'bicubic', 'lanczos', 'area' have, got True"),
@@ -218,7 +218,7 @@ WRONG = [
     ({"interpolation": "area", "antialias": False}, "`antialias` must be None or True with interpolation='area' and arithmetic='exact', which has no other way, got False"),
     ({"antialias": False, "arithmetic": "pillow"}, "`antialias` must be None or True with interpolation='bilinear' and arithmetic='pillow', which has no other way, got False"),
     ({"antialias": 1}, "`antialias` must be True or False, got 1"),
-    ({"arithmetic": "cv2"}, "`arithmetic` must be one of 'exact', 'opencv4', 'opencv5', 'opencv4_ipp', 'opencv5_ipp', 'pillow', 'torchvision', got 'cv2'"),
+    ({"arithmetic": "cv2"}, "`arithmetic` must be one of 'exact', 'opencv4', 'opencv5', 'opencv4_ipp', 'opencv5_ipp', 'pillow', 'torchvision', 'scipy', 'skimage', got 'cv2'"),
     ({"size": (0, 3)}, "`size` must be (H, W), two integers of at least 1, got (0, 3)"),
     ({"size": (3, -1)}, "`size` must be (H, W), two integers of at least 1, got (3, -1)"),
     ({"size": [5]}, "`size` must be (H, W), two integers of at least 1, got [5]"),

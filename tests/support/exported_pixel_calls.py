@@ -113,6 +113,13 @@ def _resizes() -> list[ExportedCall]:
         options = {"interpolation": name, "arithmetic": "pillow"}
         resize = partial(wk.resize, size=SIZE, **options)
         calls.append(ExportedCall("resize", f"uint8, pillow, {name}", resize, (sizes,)))
+    for options in (
+        {"interpolation": "bicubic"},
+        {"interpolation": "spline3", "arithmetic": "scipy"},
+        {"arithmetic": "skimage"},
+    ):
+        along = partial(wk.resize_axes, size=SIZE, **options)
+        calls.append(ExportedCall("resize_axes", ", ".join(options.values()), along, (IMAGE,)))
     for arithmetic in ("exact", "pillow", "torchvision", "opencv5"):
         box: Any = partial(wk.letterbox, size=(32, 32), arithmetic=arithmetic)
         calls.append(ExportedCall("letterbox", f"uint8, {arithmetic}", box, (BYTES,)))

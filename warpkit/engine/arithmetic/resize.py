@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
 from warpkit.choices import (
+    ALIGNED,
     OPENCV_FILTERS,
     PILLOW_FILTERS,
     RESIZE_ARITHMETICS,
+    SCIPY_FILTERS,
+    SPLINE_FILTERS,
     TORCH_FILTERS,
     Filter,
     ResizeArithmetic,
@@ -25,7 +30,13 @@ OPENCV: tuple[ResizeArithmetic, ...] = ("opencv4", "opencv5", "opencv4_ipp", "op
 EXACT_FILTERS: tuple[Filter, ...] = (
     *POINT_FILTERS,
     *(name for name in AREA_FILTERS if name not in POINT_FILTERS),
+    *SPLINE_FILTERS,
 )
+
+ZOOMS: tuple[ResizeArithmetic, ...] = ("scipy", "skimage")
+"""scipy.ndimage.zoom's numbers, and skimage.transform.resize's, which calls it."""
+
+ZOOM_BORDERS = ("reflect_101", "reflect", "wrap", "replicate")
 
 OPENCV_TYPES = (torch.uint8, torch.uint16, torch.int16, torch.float32, torch.float64)
 PILLOW_TYPES = (torch.uint8, torch.uint16, torch.float32)
@@ -45,14 +56,21 @@ MOVING = ("nearest", "nearest_exact")
 def filters_of(arithmetic: str) -> tuple[Filter, ...]:
     """The interpolations that an arithmetic has."""
     others = {"exact": EXACT_FILTERS, "pillow": PILLOW_FILTERS, "torchvision": TORCH_FILTERS}
+    others |= dict.fromkeys(ZOOMS, SCIPY_FILTERS)
     return others.get(arithmetic, OPENCV_FILTERS)
 
 
 def named_rule(
-    name: str, interpolation: object, antialias: object, arithmetic: object
+    name: str,
+    interpolation: object,
+    antialias: object,
+    arithmetic: object,
+    border: object = None,
+    aligned: object = None,
+    arithmetics: Sequence[ResizeArithmetic] = RESIZE_ARITHMETICS,
 ) -> ResizeRule:
-    """The rule, with all names checked and `antialias` decided."""
-    arithmetic = checks.check_name(name, "arithmetic", arithmetic, RESIZE_ARITHMETICS)
+    """The rule, with all names checked, and what is None decided."""
+    arithmetic = checks.check_name(name, "arithmetic", arithmetic, arithmetics)
     filters = filters_of(arithmetic)
     if not isinstance(interpolation, str) or interpolation not in filters:
         wanted = "one of " + ", ".join(map(repr, filters)) + f" with arithmetic={arithmetic!r}"
@@ -62,9 +80,23 @@ def named_rule(
         checks.fail(name, "interpolation", wanted, f"{interpolation!r:.60}{hint}")
     if antialias is not None:
         checks.check_bool(name, "antialias", antialias)
-    return ResizeRule(
-        interpolation, _antialias(name, interpolation, antialias, arithmetic), arithmetic
-    )
+    antialias = _antialias(name, interpolation, antialias, arithmetic)
+    if arithmetic not in ZOOMS:
+        for argument, value in (("border", border), ("aligned", aligned)):
+            if value is not None:
+                wanted = f"None with arithmetic={arithmetic!r}: 'scipy' and 'skimage' have it"
+                checks.fail(name, argument, wanted, f"{value!r:.60}")
+        return ResizeRule(interpolation, antialias, arithmetic)
+    if border is None:
+        border = "reflect_101"
+    if aligned is None:
+        aligned = "corners" if arithmetic == "scipy" else "centers"
+    checks.check_name(name, "aligned", aligned, ALIGNED)
+    if arithmetic == "skimage" and aligned != "centers":
+        wanted = "None or 'centers' with arithmetic='skimage', which has no other positions"
+        checks.fail(name, "aligned", wanted, repr(aligned))
+    border = checks.check_name(name, "border", border, ZOOM_BORDERS)
+    return ResizeRule(interpolation, antialias, arithmetic, border, str(aligned))
 
 
 def _antialias(name: str, interpolation: str, wanted: object, arithmetic: str) -> bool:
@@ -74,6 +106,13 @@ def _antialias(name: str, interpolation: str, wanted: object, arithmetic: str) -
             said = f"None or False with arithmetic={arithmetic!r}: cv2.resize has no antialias "
             checks.fail(name, "antialias", said + "(its 'area' takes means by itself)", "True")
         return False
+    if arithmetic == "scipy":
+        if wanted:
+            said = "None or False with arithmetic='scipy': zoom has no antialias ('skimage' has)"
+            checks.fail(name, "antialias", said, "True")
+        return False
+    if arithmetic == "skimage" and interpolation != "nearest":
+        return wanted is not False
     if interpolation in _PLAIN[arithmetic]:
         if wanted:
             said = f"None or False with interpolation={interpolation!r}, which has no antialias: "
@@ -87,7 +126,8 @@ def _antialias(name: str, interpolation: str, wanted: object, arithmetic: str) -
 
 
 _PLAIN = {
-    "exact": ("nearest", "lanczos4"),
+    "exact": ("nearest", "lanczos4", *SPLINE_FILTERS),
+    "skimage": ("nearest",),
     "pillow": ("nearest",),
     "torchvision": ("nearest", "nearest_exact", "area"),
 }
@@ -95,6 +135,7 @@ _PLAIN = {
 
 _FILTERED = {
     "exact": AREA_FILTERS,
+    "skimage": SCIPY_FILTERS[1:],
     "pillow": PILLOW_FILTERS[1:],
     "torchvision": ("bilinear", "bicubic", "lanczos"),
 }
@@ -105,9 +146,10 @@ def check_image_type(name: str, image: Tensor, rule: ResizeRule) -> None:
     value, moving = rule.interpolation, rule.interpolation in MOVING
     if rule.arithmetic in OPENCV and value == "bilinear_exact" and image.dtype in EXACT_LABELS:
         return
-    wanted = " or ".join(map(repr, MOVING[: 1 if rule.arithmetic in ("exact", "pillow") else 2]))
+    one = rule.arithmetic in ("exact", "pillow", *ZOOMS)
+    wanted = " or ".join(map(repr, MOVING[: 1 if one else 2]))
     checks.check_labels(name, "interpolation", value, image.dtype, wanted, moving)
-    if rule.arithmetic == "exact" or image.dtype in checks.LABELS:
+    if rule.arithmetic in ("exact", *ZOOMS) or image.dtype in checks.LABELS:
         return
     others = {"pillow": ("Pillow", PILLOW_TYPES), "torchvision": ("F.interpolate", TORCH_TYPES)}
     library, types = others.get(rule.arithmetic, ("cv2.resize", OPENCV_TYPES))
@@ -120,11 +162,12 @@ def check_image_type(name: str, image: Tensor, rule: ResizeRule) -> None:
 
 
 def has_own_gradient(rule: ResizeRule) -> bool:
-    """Whether the values are differentiable themselves: moved pixels, and all of F.interpolate.
+    """Whether the values are differentiable themselves: moved pixels, and all of F.interpolate,
+    SciPy's zoom and scikit-image's resize.
 
     The gradient of every other arithmetic is that of "exact".
     """
-    return rule.arithmetic == "torchvision" or rule.interpolation in MOVING
+    return rule.arithmetic in ("torchvision", *ZOOMS) or rule.interpolation in MOVING
 
 
 def exact_rule(rule: ResizeRule) -> ResizeRule:

@@ -1,7 +1,8 @@
 """Selects a backend for a call of `resize`, and joins values with the gradient of "exact".
 
 A backend has `unsupported_reasons(image, rule)`, the reasons why a call is not supported, and
-`resize(image, size, rule, box)`; for arithmetics other than "exact" it also takes `factors`.
+`resize(image, size, rule, box)`; for the pixels of OpenCV, Pillow and torch it also takes
+`factors`.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from torch import Tensor
 from warpkit.core.tracing import exports_to_onnx, peel
 from warpkit.engine.arithmetic import resize as arithmetics
 from warpkit.engine.backends import refuse
+from warpkit.engine.backends.resizing_axes import within_range
 from warpkit.engine.sampling.exact_gradient import with_exact_gradient
 from warpkit.engine.sampling.resize import Edges, Number, ResizeRule
 
@@ -45,7 +47,7 @@ def backend_module(name: str, rule: ResizeRule) -> ModuleType:
     """The module, by a plain import, which Dynamo can trace."""
     if name == "cpu":
         from warpkit.engine.backends.cpu import resize as module
-    elif rule.arithmetic == "exact":
+    elif rule.arithmetic == "exact" or rule.is_zoom:
         from warpkit.engine.sampling import resize as module
     elif rule.arithmetic == "pillow":
         from warpkit.engine.arithmetic import pillow as module
@@ -65,8 +67,11 @@ def resize(
     factors: tuple[float, float] | None,
 ) -> Tensor:
     """The result of a backend's module; image (..., C, H, W)."""
-    if rule.arithmetic == "exact":
-        return module.resize(image, size, rule, box)
+    if rule.arithmetic == "exact" or rule.is_zoom:
+        found = module.resize(image, size, rule, box)
+        if rule.arithmetic == "skimage" and rule.interpolation != "nearest":
+            found = within_range(found, image, (-3, -2, -1))
+        return found
     ends = [end for edges in box or () for end in (edges.low, edges.high)]
     plain = None if box is None else [Edges(*map(_number, edges)) for edges in box]
     if arithmetics.has_own_gradient(rule):

@@ -45,10 +45,12 @@ def _transposed(options: Resize, image: Tensor) -> Resize:
 
 
 def _encode(options: Resize) -> list[Any]:
-    """The options as in the schema."""
+    """The options as in the schema, with all names of another library's rule in one."""
     size, rule, box, adjoint = options
     ends = [float(end) for edges in box or () for end in (edges.low, edges.high)]
-    return [list(size), rule.interpolation, rule.antialias, ends, adjoint]
+    interpolation, antialias, *names = rule
+    words = ":".join((interpolation, *names)) if rule.is_zoom else interpolation
+    return [list(size), words, antialias, ends, adjoint]
 
 
 def _decode(
@@ -58,7 +60,8 @@ def _decode(
     if ends:
         x1, x2, y1, y2 = ends
         box = Edges(x1, x2, x2 - x1), Edges(y1, y2, y2 - y1)
-    return Resize(size, ResizeRule(interpolation, antialias), box, adjoint)
+    interpolation, *names = interpolation.split(":")
+    return Resize(size, ResizeRule(interpolation, antialias, *names), box, adjoint)
 
 
 def _fake(options: Resize, image: Tensor) -> Tensor:

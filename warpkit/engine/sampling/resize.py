@@ -9,6 +9,9 @@ Without antialias, the middle of that interval is a point, sampled as in warps w
 repeated. With antialias, a filter stretched by max(span / m, 1) weights the pixels around the
 middle; pixels outside the image are left out, and the weights are divided by their sum. "area"
 weights each pixel by the part of the interval that it covers.
+
+Splines are sums of pixels around the middle, too, with a border of their own (`spline_tables`). The
+arithmetics of SciPy and scikit-image have other positions, which SciPy rounds several times.
 """
 
 from __future__ import annotations
@@ -28,6 +31,8 @@ from warpkit.engine.sampling.labels import as_signed, from_signed
 from warpkit.engine.sampling.maps import no_float64
 from warpkit.engine.sampling.reference import compute_dtype, convert
 from warpkit.engine.sampling.rules import SamplingRule, taps
+from warpkit.engine.sampling.spline_tables import table
+from warpkit.engine.sampling.splines import ORDERS, is_spline
 from warpkit.types import Filter
 
 POINT_FILTERS: tuple[Filter, ...] = ("nearest", "bilinear", "bicubic", "lanczos4")
@@ -56,6 +61,16 @@ class ResizeRule(NamedTuple):
     interpolation: str
     antialias: bool
     arithmetic: str = "exact"
+    border: str = "replicate"
+    """Of splines, and of SciPy's and scikit-image's arithmetics."""
+    aligned: str = "centers"
+    """What the ends of both rows have in common: their pixels' "centers" by the grid, or the
+    "corners", which are the end pixels themselves."""
+
+    @property
+    def is_zoom(self) -> bool:
+        """Whether the numbers are those of scipy.ndimage.zoom, perhaps after a Gaussian."""
+        return self.arithmetic in ("scipy", "skimage")
 
 
 class Edges(NamedTuple):
@@ -86,24 +101,53 @@ def unsupported_reasons(image: Tensor, rule: ResizeRule) -> list[str]:
 
 
 def axis_taps(
-    length: int, size: int, rule: ResizeRule, edges: Edges | None, device: torch.device
+    length: int,
+    size: int,
+    rule: ResizeRule,
+    edges: Edges | None,
+    device: torch.device,
+    dtype: torch.dtype = torch.float64,
 ) -> AxisTaps:
     """The taps of an axis that is resized from `length` to `size` pixels; edges None: the whole
-    axis."""
+    axis. dtype: of the sums, which decides how many pixels a spline reads."""
     low, high, longest = (0, length, length) if edges is None else edges
     span = high - low
     i = torch.arange(size, dtype=torch.float64, device=device)[:, None]
+    if rule.is_zoom:
+        return _zoom_taps(length, size, rule, i[:, 0], dtype)
     if rule.interpolation == "area":
         return _area_taps(length, size, i, low, span, longest)
     centre = (2 * i + 1) * span + 2 * size * low  # in units of 1 / (2 size) pixels
     if rule.antialias:
         return _filter_taps(length, size, rule.interpolation, centre, span, longest)
-    found = taps(
-        (centre[:, 0] - size) / (2 * size), length, SamplingRule(rule.interpolation, "replicate")
-    )
+    position = (centre[:, 0] - size) / (2 * size)
+    if is_spline(rule.interpolation):
+        order = ORDERS[rule.interpolation]
+        return AxisTaps(*table(position, length, order, rule.border, 0.0, dtype), None)
+    found = taps(position, length, SamplingRule(rule.interpolation, "replicate"))
     index = torch.stack([tap.index for tap in found], -1)
     weights = [tap.weight for tap in found if tap.weight is not None]
     return AxisTaps(index, torch.stack(weights, -1) if weights else None, None)
+
+
+def _zoom_taps(length: int, size: int, rule: ResizeRule, i: Tensor, dtype: torch.dtype) -> AxisTaps:
+    """The taps of scipy.ndimage.zoom; i (m,): 0, 1, ..., the output's pixels.
+
+    The order of operations is SciPy's: where a position is halfway between two pixels, its rounding
+    decides which one nearest shows.
+    """
+    if rule.aligned == "centers":
+        position = (i + 0.5) * (length / size) - 0.5
+    else:
+        position = i * ((length - 1) / (size - 1) if size > 1 else 1.0)
+    if rule.interpolation == "nearest":
+        index = (position + 0.5).floor().long().clamp(0, length - 1)
+        return AxisTaps(index[:, None], None, None)
+    sigma = max(0.0, (length / size - 1) / 2) if rule.antialias else 0.0
+    order = ORDERS[rule.interpolation]
+    pixel, weight = table(position, length, order, rule.border, sigma, dtype)
+    # a position at a pixel reads no other one, unless there is a filter
+    return AxisTaps(pixel, weight, weight != 0 if order == 1 else None)
 
 
 def _filter_taps(
@@ -198,9 +242,14 @@ FILTERS: dict[str, Callable[[Tensor], Tensor]] = {
 @lru_cache(maxsize=KEPT_TABLES)
 @lasting
 def _kept_taps(
-    length: int, size: int, rule: ResizeRule, edges: Edges | None, device: torch.device
+    length: int,
+    size: int,
+    rule: ResizeRule,
+    edges: Edges | None,
+    device: torch.device,
+    dtype: torch.dtype,
 ) -> AxisTaps:
-    return axis_taps(length, size, rule, edges, device)
+    return axis_taps(length, size, rule, edges, device, dtype)
 
 
 def find_taps(
@@ -219,7 +268,8 @@ def find_taps(
             continue
         can_keep = edges is None or not isinstance(edges.low, Tensor)
         make = _kept_taps if can_keep and is_eager(image) else axis_taps
-        found.append(make(length, wanted, rule, edges, image.device))
+        dtype = compute_dtype(image.dtype)
+        found.append(make(length, wanted, rule, edges, image.device, dtype))
     return found
 
 
@@ -233,8 +283,15 @@ def resize(
     across, down = find_taps(image, size, rule, box)
     if rule.interpolation == "nearest":
         return from_signed(two_passes(as_signed(image), across, down), image.dtype)
-    values = image.to(compute_dtype(image.dtype))
-    return convert(two_passes(values, across, down), image.dtype)
+    values = two_passes(image.to(compute_dtype(image.dtype)), across, down)
+    return to_type(values, image.dtype, rule)
+
+
+def to_type(values: Tensor, dtype: torch.dtype, rule: ResizeRule) -> Tensor:
+    """values (...) in the image's type; SciPy rounds half away from zero to integers."""
+    if rule.arithmetic == "scipy" and values.is_floating_point() and not dtype.is_floating_point:
+        values = torch.trunc(values + torch.where(values < 0, -0.5, 0.5))
+    return convert(values, dtype)
 
 
 def two_passes(values: Tensor, across: AxisTaps | None, down: AxisTaps | None) -> Tensor:

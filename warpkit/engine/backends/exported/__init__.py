@@ -41,7 +41,7 @@ def unsupported_reasons(image: Tensor, rule: ResizeRule) -> list[str]:
     """The reasons why a call cannot be traced this way."""
     if not exports_to_onnx():
         return ["torch.onnx.export does not trace"]
-    if image.dtype == torch.uint8 and rule.arithmetic != "exact":
+    if image.dtype == torch.uint8 and rule.arithmetic != "exact" and not rule.is_zoom:
         return []
     # F.interpolate would become Resize, which computes other pixels, and has no float64
     nearest = rule.arithmetic == "torchvision" and rule.interpolation.startswith("nearest")

@@ -59,11 +59,23 @@ struct ResizeCall : Call {
 
 constexpr int64_t INT32 = BFLOAT16 + 1;  // another `Type`, only for sums
 
-// A sum of floats is rounded to the pixels' type if that is an integer type. A sum of integers is
+// A sum of floats is rounded to the pixels' type if that is an integer type: half to even, or as in
+// SciPy HALF_AWAY from zero. A sum of integers is
 // shifted, or scaled in float32. OpenCV's 8-bit bilinear and bicubic, the sums of floats that begin
 // with the last row (NESTED), its exact bilinear of 16 bits, and IPP's sums have their own rules,
 // see resize_passes.h and resize_ipp.h.
-enum Finish { PLAIN, SHIFTED, SCALED, LINEAR, CUBIC, NESTED, HALF_UP, IPP_LINEAR, IPP_CUBIC };
+enum Finish {
+    PLAIN,
+    SHIFTED,
+    SCALED,
+    LINEAR,
+    CUBIC,
+    NESTED,
+    HALF_UP,
+    IPP_LINEAR,
+    IPP_CUBIC,
+    HALF_AWAY
+};
 
 // Columns of the result, and the columns of the image that they read.
 struct Columns {

@@ -35,6 +35,15 @@ template <class B, class V> INLINE Vec<B, COUNT<V>> rounded(V v) {
     return convert<Vec<B, COUNT<V>>>(convert<Vec<int32_t, COUNT<V>>>(v));
 }
 
+// Rounded half away from zero and saturated: truncated after a step of a half, as in SciPy.
+template <class B> INLINE Vec<B, 8> half_away(Vec<double, 8> v) {
+    constexpr double low = B(-1) < B(0) ? -(1 << (8 * sizeof(B) - 1)) : 0;
+    constexpr double high = low + double((1 << (8 * sizeof(B))) - 1);
+    v = v + (v < 0 ? splat<Vec<double, 8>>(-0.5) : splat<Vec<double, 8>>(0.5));
+    v = smaller(larger(v, splat<Vec<double, 8>>(low)), splat<Vec<double, 8>>(high));
+    return convert<Vec<B, 8>>(convert<Vec<int32_t, 8>>(v));
+}
+
 // Divided by 2^bits, half up, saturated to a byte. The 32-bit sum wraps, as OpenCV's does.
 INLINE Vec<uint8_t, 16> shifted(Vec<uint32_t, 16> sum, int bits) {
     using I = Vec<int32_t, 16>;
@@ -55,8 +64,10 @@ template <class B, class S> INLINE Vec<B, SUMS<S>> finish(const ResizeCall &p, S
     constexpr bool FLOATS = std::is_floating_point<S>::value;
     if constexpr (FLOATS && std::is_floating_point<B>::value) return convert<Vec<B, SUMS<S>>>(sum);
     else if constexpr (FLOATS) {
-        if constexpr (sizeof(S) == 8)
+        if constexpr (sizeof(S) == 8) {
             if (p.finish == HALF_UP) return half_up<B>(sum);
+            if (p.finish == HALF_AWAY) return half_away<B>(sum);
+        }
         return rounded<B>(sum);
     } else if constexpr (sizeof(B) == 4) return (Vec<B, 16>)sum;
     else if constexpr (sizeof(B) == 2) return convert<Vec<B, 16>>(sum >> 4);  // LINEAR

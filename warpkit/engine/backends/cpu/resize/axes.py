@@ -87,7 +87,8 @@ def exact_axis(
     """The reference's taps; adjoint: those of its gradient."""
     if edges is None and length == size:
         return _still(size, np.ones(1, kind))
-    pixel, weight, inside = _exact_taps(length, size, rule, edges)
+    dtype = torch.float32 if kind == np.float32 else torch.float64
+    pixel, weight, inside = _exact_taps(length, size, rule, edges, dtype)
     assert weight is not None
     weight = weight.astype(kind)
     return _turned(length, pixel, weight, inside) if adjoint else make_axis(pixel, weight, inside)
@@ -95,9 +96,13 @@ def exact_axis(
 
 @lasting
 def _exact_taps(
-    length: int, size: int, rule: ResizeRule, edges: Edges | None
+    length: int,
+    size: int,
+    rule: ResizeRule,
+    edges: Edges | None,
+    dtype: torch.dtype = torch.float64,
 ) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:
-    found = axis_taps(length, size, rule, edges, torch.device("cpu"))
+    found = axis_taps(length, size, rule, edges, torch.device("cpu"), dtype)
     pixel, weight, inside = (None if t is None else t.numpy() for t in found[:3])
     assert pixel is not None
     return pixel, weight, inside

@@ -35,7 +35,7 @@ IMAGE, OUT, STARTS, STRIDE, PIXEL, CHANNEL = (
     RESIZES.fields[name] for name in ("image", "out", "starts", "stride", "pixel", "channel")
 )
 
-PLAIN, SHIFTED, SCALED, LINEAR, CUBIC, NESTED, HALF_UP, IPP_LINEAR, IPP_CUBIC = range(9)
+PLAIN, SHIFTED, SCALED, LINEAR, CUBIC, NESTED, HALF_UP, IPP_LINEAR, IPP_CUBIC, HALF_AWAY = range(10)
 """`Finish` of native/resize_call.h: how a sum becomes a pixel."""
 
 CODES = {
@@ -225,7 +225,8 @@ def exact_call(
         exact_axis(*(side[::-1] if adjoint else side), rule, edges, kind, adjoint)
         for side, edges in zip(sides, box or (None, None), strict=True)
     )
-    return sums(given, (across, down), kind.str[1:], down_first=True)
+    finish = HALF_AWAY if rule.arithmetic == "scipy" else PLAIN
+    return sums(given, (across, down), kind.str[1:], finish, down_first=True)
 
 
 def moves(given: Given, size: Sequence[int], across: np.ndarray, down: np.ndarray) -> ResizeCall:
