@@ -272,6 +272,71 @@ def test_tensorflow_and_scikit_image_are_identified_by_their_formulas():
     assert (found.arithmetic, found.antialias, found.differing) == ("skimage", False, 0)
 
 
+ZOOMS = [
+    (0, "corners", "nearest"),
+    (2, "centers", "spline2"),
+    (3, "corners", "spline3"),
+    (3, "centers", "spline3"),
+    (4, "corners", "spline4"),
+    (5, "corners", "spline5"),
+]
+
+
+@pytest.mark.parametrize(("order", "aligned", "name"), ZOOMS)
+@pytest.mark.parametrize("floats", [False, True])
+def test_scipys_zooms_are_identified_and_written_as_code(order, aligned, name, floats):
+    ndimage = pytest.importorskip("scipy.ndimage")
+
+    def program(x):
+        factors = np.array((60, 71, 3)) / x.shape
+        x = x.astype(np.float64) / 255 if floats else x
+        how = {"order": order, "mode": "mirror", "grid_mode": aligned == "centers"}
+        return ndimage.zoom(x, factors, **how)
+
+    found = identify(program, takes="array")
+    assert found.known, str(found)
+    assert (found.interpolation, found.aligned) == (name, aligned)
+    assert found.arithmetic == "scipy"
+    made: dict = {}
+    exec(found.to_code("warpkit"), made)
+    image = np.random.default_rng(5).integers(0, 256, (90, 101, 3), dtype=np.uint8)
+    got = np.asarray(made["preprocess"](torch.from_numpy(image).movedim(-1, 0)))
+    apart = np.abs(got.astype(np.float64) - program(image))
+    assert apart.max() <= (1e-5 if floats else 1)
+    assert floats or (apart > 0).mean() < 1e-3
+
+
+def test_scipys_default_floats_are_identified():
+    ndimage = pytest.importorskip("scipy.ndimage")
+    for order, mode, name in ((1, "mirror", "bilinear"), (3, "constant", "spline3")):
+
+        def program(x, order=order, mode=mode):
+            return ndimage.zoom(x / 255.0, np.array((60, 71, 3)) / x.shape, order=order, mode=mode)
+
+        found = identify(program, takes="array")
+        assert (found.interpolation, found.aligned) == (name, "corners"), str(found)
+
+
+@pytest.mark.parametrize("antialias", [True, False])
+def test_scikit_images_splines_are_identified(antialias):
+    ndimage = pytest.importorskip("scipy.ndimage")
+
+    def program(x):
+        x = x / 255
+        factors = np.array(x.shape) / np.array((60, 70, 3))
+        sigma = np.maximum(0, (factors - 1) / 2) * antialias
+        image = ndimage.gaussian_filter(x, sigma, mode="mirror")
+        found = ndimage.zoom(image, 1 / factors, order=3, mode="mirror", grid_mode=True)
+        return np.clip(found, x.min(), x.max())
+
+    found = identify(program, takes="array")
+    assert found.known, str(found)
+    how = (found.interpolation, found.arithmetic, found.antialias)
+    assert how == ("spline3", "skimage", antialias)
+    text = found.to_code("warpkit")
+    assert f"interpolation='spline3', arithmetic='skimage', antialias={antialias}" in text
+
+
 TENSORFLOW = {
     "bilinear": {(91, 95, 0): 159.4534912109375, (127, 124, 1): 128.95501708984375},
     "bicubic": {(36, 124, 2): 124.67415618896484, (52, 84, 2): 126.62776184082031},
@@ -283,7 +348,7 @@ matters that the scale is 1 / float32(o / n)."""
 @pytest.mark.parametrize("name", TENSORFLOW)
 def test_tensorflows_antialiased_resize_has_its_own_float32_arithmetic(name):
     image = torch.from_numpy(picture((174, 221))).movedim(-1, 0).float()
-    made = weights.resized(image, (128, 128), f"tensorflow antialiased_{name}")
+    made = weights.resized(image, (128, 128), f"antialiased_{name}")
     for (y, x, channel), wanted in TENSORFLOW[name].items():
         assert abs(float(made[channel, y, x]) - wanted) < 2e-4
 

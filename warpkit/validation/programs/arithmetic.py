@@ -9,14 +9,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import cast
+from itertools import product
+from typing import Any, cast
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from warpkit.choices import SCIPY_FILTERS, SPLINE_FILTERS
 from warpkit.engine.arithmetic.guarantees import installed_arithmetic
-from warpkit.engine.arithmetic.resize import filters_of
+from warpkit.engine.arithmetic.resize import ZOOMS, filters_of
 from warpkit.engine.arithmetic.torch_resize import has_kernel
 from warpkit.resizing import resize, resize_by
 from warpkit.types import Filter, ResizeArithmetic
@@ -78,6 +80,8 @@ FLOATS = ("torch", "tensorflow", "skimage")
 def _integers(levels: Tensor, placement: Placement, how: Resampling) -> Tensor:
     """Resizes uint8 (C, H, W) in an arithmetic for integers."""
     size, name = placement.size, how.interpolation
+    if how.arithmetic in ZOOMS:
+        return resize(levels, size, **zoom_options(how))
     if how.scale == "factor":
         return _by_factor(levels, placement, how)
     return resize(
@@ -94,10 +98,12 @@ def smooth(levels: Tensor, placement: Placement, how: Resampling) -> Tensor:
     """Resizes float levels (..., C, H, W) with the same filter, without rounding;
     differentiable."""
     size = placement.size
+    if how.arithmetic in ZOOMS:
+        return resize(levels, size, **zoom_options(how))
     if how.aligned == "corners":
         return _aligned(levels, size, how)
-    if how.arithmetic in ("tensorflow", "skimage"):
-        kind = f"{how.arithmetic} {_kind(how)}"
+    if how.arithmetic == "tensorflow":
+        kind = f"antialiased_{how.interpolation}" if how.antialias else how.interpolation
         return weights.resized(levels, size, kind, how.aligned)
     if how.scale == "factor":
         return _by_factor(levels, placement, how)
@@ -111,6 +117,14 @@ def smooth(levels: Tensor, placement: Placement, how: Resampling) -> Tensor:
     )
 
 
+def zoom_options(how: Resampling) -> dict[str, Any]:
+    """The options of `resize` for SciPy's and scikit-image's numbers."""
+    options: dict[str, Any] = {"interpolation": how.interpolation, "arithmetic": how.arithmetic}
+    if how.arithmetic == "scipy":
+        return options | {"aligned": how.aligned}
+    return options | ({} if how.moves else {"antialias": how.antialias})
+
+
 def _antialias(how: Resampling) -> bool | None:
     """The `antialias` argument of `resize`; None for filters and libraries without a choice."""
     has_both = _library(how) in ("exact", "torchvision")
@@ -122,13 +136,6 @@ def _library(how: Resampling) -> ResizeArithmetic:
     """The name of the arithmetic in `resize`: torch's floats are called torchvision there."""
     name = "torchvision" if how.arithmetic == "torch" else how.arithmetic
     return cast(ResizeArithmetic, name)  # other libraries have functions of their own
-
-
-def _kind(how: Resampling) -> str:
-    """The name of the weights."""
-    if how.arithmetic == "skimage":
-        return "antialiased" if how.antialias else "linear"
-    return f"antialiased_{how.interpolation}" if how.antialias else how.interpolation
 
 
 def _by_factor(levels: Tensor, placement: Placement, how: Resampling) -> Tensor:
@@ -192,6 +199,8 @@ def candidates() -> tuple[Resampling, ...]:
     found += [replace(how, clamped=True) for how in torches if _overshoots(how)]
     found += [Resampling(name, False, "torchvision") for name in ("nearest", "nearest_exact")]
     for name in filters_of("exact"):
+        if name in SPLINE_FILTERS:
+            continue
         for antialias in (True, False):
             if not _exact_has(name, antialias):
                 continue
@@ -224,9 +233,15 @@ def rare_candidates() -> tuple[Resampling, ...]:
     floats.append(Resampling("bilinear", False, "tensorflow", "start", rounded=False))
     floats.append(Resampling("bilinear", True, "tensorflow", rounded=False))
     floats.append(Resampling("bicubic", True, "tensorflow", rounded=False))
-    floats.append(Resampling("bilinear", True, "skimage", rounded=False))
-    floats.append(Resampling("bilinear", False, "skimage", rounded=False))
+    for name in SCIPY_FILTERS[1:]:
+        floats += [Resampling(name, a, "skimage", rounded=False) for a in (True, False)]
     found += [replace(how, rounded=r) for how in floats for r in (False, "down", True)]
+    for name, aligned in product(SCIPY_FILTERS, ("corners", "centers")):
+        how = Resampling(name, False, "scipy", aligned)
+        found += [how] if how.moves else [how, replace(how, rounded=False)]
+    for name in SPLINE_FILTERS:
+        how = Resampling(name, False, "exact")
+        found += [how, replace(how, rounded=False)]
     found += [replace(how, clamped=True) for how in floats if _overshoots(how)]
     return tuple(found)
 
@@ -246,7 +261,7 @@ def _exact_has(name: Filter, antialias: bool) -> bool:
 
 USUAL = (
     *("bilinear", "bicubic", "area", "lanczos", "lanczos4", "nearest", "box", "hamming"),
-    *("nearest_exact", "bilinear_exact"),
+    *("nearest_exact", "bilinear_exact", "spline3", "spline2", "spline4", "spline5"),
 )
 
 
@@ -262,7 +277,7 @@ def preference(how: Resampling, takes: str) -> tuple[object, ...]:
         "array": (*opencvs, "pillow", *torches),
         "tensor": (*torches, "pillow", *opencvs),
     }[takes]
-    order = (*first, "exact", "tensorflow", "skimage")
+    order = (*first, "exact", "tensorflow", "skimage", "scipy")  # one calls the other
     if how.rounded is False:  # torch's floats come before Pillow's for every kind of picture
         order = ("torch", *(name for name in order if name != "torch"))
     return (

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
+from warpkit.choices import SPLINE_FILTERS
 from warpkit.core import checks
+from warpkit.engine.arithmetic.resize import ZOOMS
 from warpkit.validation.programs import code_files, code_sizes, code_warps
-from warpkit.validation.programs.arithmetic import FLOATS, Resampling
+from warpkit.validation.programs.arithmetic import FLOATS, Resampling, zoom_options
 from warpkit.validation.programs.geometry import Geometry
 from warpkit.validation.programs.twin import Twin
 from warpkit.validation.programs.warp_twin import WarpTwin
@@ -157,11 +159,16 @@ class _Writer:
         return lines + self._rounded(how)
 
     def _by_warpkit(self, how: Resampling, box: str, *, floats: bool) -> list[str]:
-        if how.arithmetic in ("tensorflow", "skimage") or how.aligned != "centers":
+        if how.arithmetic in ZOOMS:
+            options = [f"{name}={value!r}" for name, value in zoom_options(how).items()]
+            image = "image.float()" if floats else "image"
+            return [f"image = wk.resize({image}, (h, w), {', '.join(options)})"]
+        if how.arithmetic == "tensorflow" or how.aligned != "centers":
             _cannot("warpkit", f"{how.interpolation} of {how.arithmetic}")
         library = "torchvision" if how.arithmetic == "torch" else how.arithmetic
         options = [f"interpolation={how.interpolation!r}", f"arithmetic={library!r}"]
-        if library in ("exact", "torchvision") and not (how.moves or how.interpolation == "area"):
+        plain = how.moves or how.interpolation in ("area", *SPLINE_FILTERS)
+        if library in ("exact", "torchvision") and not plain:
             options.append(f"antialias={how.antialias}")
         if box:
             options.append("box=(x, y, x + columns, y + rows)")
