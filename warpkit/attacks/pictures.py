@@ -50,6 +50,16 @@ class Picture:
         return self.values if self.levels is None else self.levels
 
     @property
+    def can_differentiate(self) -> bool:
+        """Whether anything may differentiate its values: without, only 8 bits are computed."""
+        if not tracing.can_differentiate():
+            return False
+        if not tracing.runs_eagerly():
+            return True
+        source = self._surrogate if self._values is None else self._values
+        return source is not None and source.requires_grad
+
+    @property
     def dtype(self) -> torch.dtype:
         """The type of the values."""
         return self.values.dtype if self._dtype is None else self._dtype

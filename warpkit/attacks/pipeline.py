@@ -9,8 +9,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from warpkit.attacks.pictures import Pictures, check_pictures, photographed
-from warpkit.attacks.processors.program import processor_steps
+from warpkit.attacks.albums import check_album
+from warpkit.attacks.pictures import Picture, Pictures, check_pictures, photographed
+from warpkit.attacks.processors.calls import Call
+from warpkit.attacks.processors.operations import sides
+from warpkit.attacks.processors.program import Processor, processor_of
+from warpkit.attacks.processors.sizes import Size
 from warpkit.attacks.steps import (
     Rounding,
     Step,
@@ -63,6 +67,9 @@ class Pipeline:
     {'as it is': [[[[13.0, 64.0]]]], 'mirrored': [[[[64.0, 13.0]]]]}
     """
 
+    processor: Processor | None = None
+    """Of `from_processor`: what its steps were made of."""
+
     def __init__(self, *steps: Callable[..., Any] | Mapping[Any, Any]) -> None:
         for k, step in enumerate(steps):
             if not isinstance(step, Mapping):
@@ -103,18 +110,89 @@ class Pipeline:
         >>> pipeline(torch.ones(1, 3, 5, 7)).shape, pipeline(torch.zeros(1, 3, 5, 7)).unique()
         (torch.Size([1, 3, 2, 2]), tensor([-1.]))
         """
-        return cls(*processor_steps(source, library))
+        processor = processor_of(source, library)
+        pipeline = cls(*processor.steps())
+        pipeline.processor = processor
+        return pipeline
 
     def __repr__(self) -> str:
         return f"Pipeline({', '.join(map(repr, self.steps))})"
 
-    def __call__(self, images: Tensor) -> Any:
-        """The program's result for images (N, C, H, W)."""
+    def __call__(self, images: Tensor | Sequence[Any]) -> Any:
+        """The program's result for images (N, C, H, W); a list for a list of (C, H_i, W_i)."""
+        if isinstance(images, checks.LISTS):
+            return self._of_list(images)
         if check_pictures("Pipeline", images).ndim != 4:
             wanted = "of shape (N, C, H, W)"
             checks.fail("Pipeline", "images", wanted, checks.shape_of(images))
         checks.check_held("Pipeline", "images", images)
         return _values(self.run("Pipeline", photographed("Pipeline", images, warns=True)))
+
+    def _of_list(self, images: Sequence[Any]) -> list[Any]:
+        """The result of each image alone, without its batch axis; images of one size share it."""
+        processor = self._to_processor()[1]
+        album = check_album("Pipeline", images, processor is not None and processor.has_prompts)
+        results: dict[int, Any] = {}
+        for group in album.groups():
+            made = _values(self.run("Pipeline", group.photographed("Pipeline")))
+            results.update((at, _part(made, k)) for k, at in enumerate(group.at))
+        return album.nested([results[at] for at in range(len(results))])
+
+    def outputs(self, images: Tensor | Sequence[Any]) -> dict[str, Any]:
+        """Everything that the pipeline's processor returns for these images in one call.
+
+        images: as for the pipeline: (N, C, H, W), or a list of (C, H_i, W_i); for processors that
+        distinguish prompts (docs/processors.md) also a list of lists, the images of each prompt.
+
+        It is ``processor(images, return_tensors="pt")``: the same keys, shapes, types of integers
+        and, within 1e-5, values, packed and padded for the whole call. Pixels have the gradient and
+        the images' type of floats; grids, sizes and masks depend on the images' sizes alone. Pixels
+        of unequal shapes are a list. Steps before the processor run on each image.
+
+        Raises ValueError if the last step is no processor, for an empty list, for one image without
+        a batch axis, for sizes that the processor refuses, and for a list of lists if the processor
+        has no prompts.
+
+        >>> qwen = Pipeline.from_processor({"image_processor_type": "Qwen2VLImageProcessor"})
+        >>> made = qwen.outputs([torch.ones(3, 56, 84), torch.ones(3, 112, 56)])
+        >>> made["pixel_values"].shape, made["image_grid_thw"].tolist()
+        (torch.Size([56, 1176]), [[1, 4, 6], [1, 8, 4]])
+        """
+        name = "Pipeline.outputs"
+        before, processor = self._to_processor()
+        if processor is None:
+            wanted = "that of an image processor (Pipeline.from_processor)"
+            checks.fail(name, "the last step", wanted, f"{(self.steps or ('none',))[-1]}")
+        album = check_album(name, images, processor.has_prompts)
+        groups, start = album.groups(), Pipeline(*before)
+        given = [start.run(name, group.photographed(name)) for group in groups]
+        sizes: dict[int, Size] = {}
+        for group, picture in zip(groups, given, strict=True):
+            if not isinstance(picture, Picture):
+                wanted = "steps that return one batch of images"
+                checks.fail(name, "before the processor", wanted, type(picture).__name__)
+            sizes.update(dict.fromkeys(group.at, sides(picture.real)))
+        order = range(len(sizes))
+        call = Call(tuple(sizes[at] for at in order), album.prompts, album.device)
+        pixels, options = {}, processor.of_call(call)
+        for key in processor.programs:
+            parts: dict[int, Tensor] = {}
+            for group, picture in zip(groups, given, strict=True):
+                program = processor.steps(key, **options, neighbours=group.neighbours)
+                made = _values(Pipeline(*program).run(name, picture))
+                parts.update(zip(group.at, made.unbind(), strict=True))
+            pixels[key] = [parts[at] for at in order]
+        return processor.outputs(pixels, call)
+
+    def _to_processor(self) -> tuple[tuple[Any, ...], Processor | None]:
+        """The steps before the processor at the end, and this processor, if there is one."""
+        if self.processor is not None:
+            return (), self.processor
+        last = self.steps[-1] if self.steps else None
+        if not isinstance(last, Pipeline):
+            return (), None
+        before, processor = last._to_processor()
+        return (*self.steps[:-1], *before), processor
 
     def run(self, place: str, given: Pictures) -> Made:
         """The pictures after the last step; `place` is the pipeline's name in errors."""
@@ -146,6 +224,13 @@ def _values(made: Made) -> Any:
     if isinstance(made, dict):
         return {key: _values(end) for key, end in made.items()}
     return values_of(made)
+
+
+def _part(made: Any, k: int) -> Any:
+    """The k-th image of a result: a tensor (N, ...), a tuple, or a dict of ends."""
+    if isinstance(made, dict):
+        return {key: _part(end, k) for key, end in made.items()}
+    return tuple(part[k] for part in made) if isinstance(made, tuple) else made[k]
 
 
 def _run(step: Step | Pipeline, place: str, given: Pictures) -> Made:

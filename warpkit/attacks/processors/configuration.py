@@ -25,7 +25,14 @@ OLD_NAMES = {
 }
 """The names of options in older files, if the new name is missing."""
 MASKS = ("Mask2Former", "MaskFormer")
-COUNTS_PIXELS = (*QWEN_NAMES.split(), "GlmImage", "HunYuanVL", "PaddleOCRVL")
+COUNTS_PIXELS = (
+    *QWEN_NAMES.split(),
+    "GlmImage",
+    "HYV4VL",
+    "HunYuanVL",
+    "PaddleOCRVL",
+    "VideoLlama3",
+)
 """Kinds whose min_pixels and max_pixels are the edges of `size`."""
 
 SIZE_KEYS = (
@@ -36,7 +43,7 @@ SIZE_KEYS = (
     {"max_height", "max_width"},
     {"min_pixels", "max_pixels"},
 )
-ENTRIES = ("steps", "library", "off")
+ENTRIES = ("steps", "library", "off", "also", "outputs", "of_call", "prompts")
 """Entries of a kind that are no options."""
 NEEDED = {
     "do_resize": ("size", "resample"),

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
+from warpkit.attacks.processors import outputs as out
 from warpkit.attacks.processors import patch_sizes, sizes
 from warpkit.attacks.processors import patches as cut
 from warpkit.attacks.processors.operations import (
@@ -23,6 +24,7 @@ from warpkit.attacks.processors.operations import (
     crop_square,
     divide_again,
     gray,
+    larger_size,
     normalize,
     pad,
     pad_edges,
@@ -54,9 +56,23 @@ UNCROPPED = (resize, values, pad)
 
 NO_ANTIALIAS = {"antialias": False}
 SQUARED = {"rule": sizes.long_half_even, "steps": (resize, pad_square, values)}
-MASKS = {"rule": sizes.keys_up, "steps": UNCROPPED}
-QWEN = {"rule": patch_sizes.pixel_count, "steps": (resize, values, cut.patches)}
+MASKED = {"outputs": (out.padded, out.pixel_mask)}
+MASKS = {"rule": sizes.keys_up, "steps": UNCROPPED, "do_pad": True, **MASKED}
+PACKED = {"outputs": (out.concatenated, out.grid_thw)}
+ONE_VIDEO = {"outputs": (out.frames,)}
+QWEN = {
+    "rule": patch_sizes.pixel_count,
+    "steps": (resize, values, cut.patches),
+    "highest_aspect": 200,
+    **PACKED,
+}
+EMU = {
+    "rule": patch_sizes.pixel_count,
+    "highest_aspect": 200,
+    "outputs": (out.padded, out.resized_image_sizes),
+}
 GLM = {**QWEN, "counts_frames": True}
+HUNYUAN = {**QWEN, "steps": (resize, values, cut.patches_by_rows_of_blocks), "resample": 3}
 PAGE = {
     "steps": (
         turn,
@@ -74,17 +90,21 @@ SPLIT = {
 }
 
 STANDARD_NAMES = """Beit Bit Blip CLIP Chameleon ChineseCLIP DeiT Flava Idefics LayoutLMv3
-    MobileNetV1 MobileNetV2 OwlViT PI0 PPChart2Table Pvt Sam2 Sam3 Siglip
-    Tipsv2 Tipsv2Dpt VideoMAE ViT"""
-UNCROPPED_NAMES = """ConditionalDetr DeformableDetr Detr GroundingDino OneFormer RTDetr SegGpt
-    Segformer"""
-QWEN_NAMES = """CohereCompass Ernie4_5_VLMoe Ernie4_5_VL_Moe MiniMaxM3VL Qwen2VL VideoLlama3"""
+    MobileNetV1 MobileNetV2 OwlViT PI0 PPChart2Table Pvt Siglip Tipsv2 Tipsv2Dpt ViT"""
+UNCROPPED_NAMES = "RTDetr SegGpt Segformer"
+MASKED_NAMES = "ConditionalDetr DeformableDetr Detr GroundingDino"
+QWEN_NAMES = """CohereCompass Ernie4_5_VLMoe Ernie4_5_VL_Moe MiniMaxM3VL Qwen2VL"""
 
 KINDS: dict[str, Kind] = {
     **{name: {} for name in STANDARD_NAMES.split()},
     **{name: {"steps": UNCROPPED} for name in UNCROPPED_NAMES.split()},
-    "VideoLlava": {"library": "pillow"},
-    "Vivit": {"library": "pillow"},
+    **{name: {"steps": UNCROPPED, **MASKED} for name in MASKED_NAMES.split()},
+    "OneFormer": {"steps": UNCROPPED, "do_pad": True, "pad_size": None, **MASKED},
+    "Sam2": {"outputs": (out.stacked, out.original_sizes)},
+    "Sam3": {"outputs": (out.stacked, out.original_sizes)},
+    "VideoLlava": {"library": "pillow", "outputs": (out.of_video_llava,)},
+    "VideoMAE": ONE_VIDEO,
+    "Vivit": {"library": "pillow", **ONE_VIDEO},
     # tiles by option
     "Cohere2Vision": {"steps": UNCROPPED, "off": {"crop_to_patches": TILES}},
     "Gemma3": {"steps": UNCROPPED, "off": {"do_pan_and_scan": "crops of the picture beside it"}},
@@ -94,7 +114,7 @@ KINDS: dict[str, Kind] = {
     "SmolVLM": SPLIT,
     "UltraVBert": SPLIT,
     # another size
-    "BridgeTower": {"rule": sizes.short_rounded_down},
+    "BridgeTower": {"rule": sizes.short_rounded_down, "crops": True, **MASKED},
     "CHMv2": {"rule": sizes.nearer_scale, "steps": (resize, crop, values, pad_multiple)},
     "ConvNext": {
         "rule": sizes.larger_by_crop,
@@ -109,8 +129,13 @@ KINDS: dict[str, Kind] = {
         },
     },
     "DeepseekVL": SQUARED,
-    "DeepseekVLHybrid": {**SQUARED, "steps": (both_sizes,)},
-    "Emu3": {"rule": patch_sizes.pixel_count, "library": "pillow", "do_pad": False},
+    "DeepseekVLHybrid": {
+        **SQUARED,
+        "steps": (both_sizes,),
+        "also": {"high_res_pixel_values": (larger_size,)},
+    },
+    "Apertus1p5": EMU,
+    "Emu3": {**EMU, "library": "pillow", "do_pad": True},
     "GLPN": {"rule": sizes.own_down, "steps": (resize, values)},
     "Idefics2": {
         "rule": sizes.within_edges,
@@ -121,14 +146,29 @@ KINDS: dict[str, Kind] = {
     "Levit": {"rule": sizes.larger_by_256},
     "Mask2Former": MASKS,
     "MaskFormer": MASKS,
-    "Pixtral": {"rule": patch_sizes.whole_patches, "do_pad": False},
+    "Pixtral": {
+        "rule": patch_sizes.whole_patches,
+        "outputs": (out.padded, out.resized_image_sizes),
+    },
     "PoolFormer": {"rule": sizes.larger_by_crop},
     "PromptDepthAnything": {"rule": sizes.nearer_scale, "steps": (resize, values, pad_multiple)},
-    "Sam": {"rule": sizes.long_half_up},
+    "Sam": {
+        "rule": sizes.long_half_up,
+        "outputs": (out.padded, out.original_sizes, out.reshaped_sizes),
+    },
     "TextNet": {"rule": sizes.keys_up},
-    "Tvp": {"rule": sizes.long_cut, "steps": (resize, crop, values, pad_frame, reverse)},
-    "Vilt": {"rule": sizes.short_rounded_down, "steps": UNCROPPED},
-    "Yolos": {"rule": sizes.keys_down_to_16, "always_by_ratio": True, "steps": UNCROPPED},
+    "Tvp": {
+        "rule": sizes.long_cut,
+        "steps": (resize, crop, values, pad_frame, reverse),
+        **ONE_VIDEO,
+    },
+    "Vilt": {"rule": sizes.short_rounded_down, "steps": UNCROPPED, **MASKED},
+    "Yolos": {
+        "rule": sizes.keys_down_to_16,
+        "always_by_ratio": True,
+        "steps": UNCROPPED,
+        **MASKED,
+    },
     # another place or colour of the padding
     "Aria": {
         "rule": sizes.long_at_least,
@@ -139,7 +179,11 @@ KINDS: dict[str, Kind] = {
         "steps": (turn, partial(resize, rule=sizes.page), second_page, pad_page, crop, values),
     },
     "Eomt": {"steps": (resize, pad_edges, values), "off": {"do_split_image": TILES}},
-    "Fuyu": {"rule": sizes.only_smaller, "steps": (resize, pad_with_value, values)},
+    "Fuyu": {
+        "rule": sizes.only_smaller,
+        "steps": (resize, pad_with_value, values),
+        "outputs": (out.of_fuyu,),
+    },
     "Llava": {"steps": (pad_square, resize, crop, values)},
     "Nougat": PAGE,
     "PPFormulaNet": PAGE,
@@ -155,12 +199,18 @@ KINDS: dict[str, Kind] = {
     "LayoutLMv2": {"steps": (resize, reverse)},
     "MobileViT": {"steps": (resize, rescale, crop, reverse)},
     "Perceiver": {"steps": (crop_part, resize, values)},
-    "RfDetr": {"steps": (rescale, resize, normalize), **NO_ANTIALIAS},
+    "RfDetr": {"steps": (rescale, resize, normalize), **NO_ANTIALIAS, **MASKED},
     "SuperPoint": {
         "steps": {"pillow": (resize, rescale, gray), "torchvision": (gray, resize, rescale)}
     },
     "Sapiens2": {"steps": (resize_or_fit, crop, values)},
-    "UVDoc": {"steps": (values, reverse, resize), "aligned": True, "resample": 2},
+    "UVDoc": {
+        "steps": (values, reverse, resize),
+        "aligned": True,
+        "resample": 2,
+        "also": {"original_images": (values, reverse)},
+        "outputs": (out.of_uvdoc,),
+    },
     "ZoeDepth": {
         "rule": sizes.nearer_scale,
         "steps": (rescale, pad_reflected, resize, normalize),
@@ -171,18 +221,25 @@ KINDS: dict[str, Kind] = {
     "PPDocLayoutV3": NO_ANTIALIAS,
     "PPDocLayoutV4": {"steps": (rescale, resize, clamp, normalize), **NO_ANTIALIAS},
     "PPLCNet": {"rule": sizes.short_half_even, "steps": (resize, crop, values, reverse)},
-    "PPOCRV5ServerDet": {"rule": sizes.text_lines, "steps": (resize_floats, values, reverse)},
+    "PPOCRV5ServerDet": {
+        "rule": sizes.text_lines,
+        "steps": (resize_floats, values, reverse),
+        "outputs": (out.stacked, out.target_sizes),
+    },
     "PPOCRV5ServerRec": {
         "rule": sizes.text_line,
+        "of_call": sizes.widest,
         "steps": (resize_floats, crop, values, pad_line),
     },
     "PPOCRV6SmallRec": {
         "rule": sizes.text_line,
+        "of_call": sizes.widest,
         "steps": (resize, reverse, crop, values, pad_line),
         **NO_ANTIALIAS,
     },
     # rows of patches
     **dict.fromkeys(QWEN_NAMES.split(), QWEN),
+    "VideoLlama3": {**QWEN, "outputs": (*PACKED["outputs"], out.merge_sizes)},
     "Glm46V": GLM,
     "Glm4v": GLM,
     "Glmga": GLM,
@@ -191,19 +248,20 @@ KINDS: dict[str, Kind] = {
         "rule": patch_sizes.patch_count_floor,
         "steps": (resize, values, cut.patches_in_rows),
         "nearest": "nearest",
+        "outputs": (out.stacked, out.positions),
     },
-    "GlmImage": {**QWEN, "rule": patch_sizes.within_square_roots},
-    "HunYuanVL": {
-        **QWEN,
-        "steps": (resize, values, cut.patches_by_rows_of_blocks),
-        "resample": 3,
-    },
+    "GlmImage": {**QWEN, "rule": patch_sizes.within_square_roots, "highest_aspect": 4},
+    "HYV4VL": HUNYUAN,
+    "HunYuanVL": HUNYUAN,
     "Kimi_K25": {
         "rule": patch_sizes.patch_count_cut,
+        "rounds_up": True,
+        **PACKED,
         "steps": (resize, cut.pad_to_patches, values, cut.pictures_in_rows),
     },
     "MuseGlimmer": {
         "rule": patch_sizes.nearest_grid,
+        **PACKED,
         "steps": (resize, values, cut.frames_in_rows),
     },
     "PaddleOCRVL": {
@@ -214,6 +272,7 @@ KINDS: dict[str, Kind] = {
     "Siglip2": {
         "rule": patch_sizes.patch_count_halving,
         "steps": (resize, values, cut.patches_in_rows),
+        "outputs": (out.stacked, out.spatial_shapes),
     },
 }
 

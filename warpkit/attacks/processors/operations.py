@@ -273,10 +273,10 @@ def as_floats(picture: Tensor) -> Tensor:
 
 
 def columns(values: Any, picture: Tensor) -> Tensor:
-    """One number per channel of (N, C, H, W), or one for all, rounded to float32: (C, 1, 1)."""
+    """One number per channel of (..., C, H, W), or one for all, rounded to float32: (C, 1, 1)."""
     numbers = torch.as_tensor(values, dtype=torch.float32, device=picture.device).flatten()
-    if len(numbers) not in (1, picture.shape[1]):
-        got = f"{len(numbers)} of them, and a picture of {picture.shape[1]} channels"
+    if len(numbers) not in (1, picture.shape[-3]):
+        got = f"{len(numbers)} of them, and a picture of {picture.shape[-3]} channels"
         checks.fail("from_processor", "image_mean and image_std", "one number a channel", got)
     return numbers[:, None, None]
 
@@ -335,7 +335,7 @@ def clamp(picture: Tensor, options: Options) -> Tensor:
 
 
 def reverse(picture: Tensor, options: Options) -> Tensor:
-    return picture.flip(1) if options.get("do_flip_channel_order", True) else picture
+    return picture.flip(-3) if options.get("do_flip_channel_order", True) else picture
 
 
 def gray(picture: Tensor, options: Options) -> Tensor:
@@ -357,11 +357,23 @@ def gray(picture: Tensor, options: Options) -> Tensor:
 # ------------------------------------------------------------------ several of them
 
 
+def larger_size(picture: Tensor, options: Options) -> Tensor:
+    """DeepSeek-VL hybrid: the large picture."""
+    return values(_squared(picture, options, "high_res_"), _of_size(options, "high_res_"))
+
+
 def both_sizes(picture: Tensor, options: Options) -> Tensor:
     """DeepSeek-VL hybrid: the small picture is made from the large one, resized and padded."""
     for key in ("high_res_", ""):
-        part = {**options, **{name: options[key + name] for name in ("size", "resample")}}
-        if options.get("do_resize"):
-            colour = background(options[key + "image_mean"])
-            picture = pad(resize(picture, part), options, square, "center", colour)
+        picture = _squared(picture, options, key)
     return values(picture, options)
+
+
+def _of_size(options: Options, key: str) -> Options:
+    names = ("size", "resample", "image_mean", "image_std")
+    return {**options, **{name: options[key + name] for name in names}}
+
+
+def _squared(picture: Tensor, options: Options, key: str) -> Tensor:
+    part = _of_size(options, key)
+    return pad_square(resize(picture, part), part) if part.get("do_resize") else picture

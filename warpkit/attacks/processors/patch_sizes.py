@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 
 from warpkit.attacks.processors.sizes import Options, Size
+from warpkit.core import checks
 
 
 def whole_patches(height: int, width: int, options: Options) -> Size:
@@ -39,6 +40,7 @@ def pixel_count(height: int, width: int, options: Options) -> Size:
             height, width = factor, round(width * factor / height)
         if width < factor:
             height, width = round(height * factor / width), factor
+    _check_aspect(height, width, options)
     tall, wide = round(height / factor) * factor, round(width / factor) * factor
     if frames * tall * wide > highest:
         beta = math.sqrt(frames * height * width / highest)
@@ -50,9 +52,21 @@ def pixel_count(height: int, width: int, options: Options) -> Size:
     return tall, wide
 
 
+def _check_aspect(height: int, width: int, options: Options) -> None:
+    """Some kinds refuse long pictures."""
+    highest = options["highest_aspect"]
+    if max(height, width) / min(height, width) > highest:
+        wanted = f"of an aspect of at most {highest}, as {options['name']} demands"
+        checks.fail("from_processor", "images", wanted, f"{height} x {width}")
+
+
 def within_square_roots(height: int, width: int, options: Options) -> Size:
     """GLM-Image: half the size, sides between the roots of the two numbers of pixels."""
     factor = options["patch_size"] * options["merge_size"]
+    if min(height, width) < factor:
+        wanted = f"at least {factor} pixels high and wide for {options['name']}"
+        checks.fail("from_processor", "images", wanted, f"{height} x {width}")
+    _check_aspect(height, width, options)
     lowest, highest = (
         round(math.sqrt(options["size"][k])) for k in ("shortest_edge", "longest_edge")
     )

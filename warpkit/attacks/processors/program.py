@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -11,14 +11,16 @@ from torch import Tensor
 
 from warpkit.attacks.pictures import Picture, Pictures, carry, each, unit
 from warpkit.attacks.processors import other_libraries
+from warpkit.attacks.processors.calls import Call
 from warpkit.attacks.processors.configuration import NAME, complete, kind_of
 from warpkit.attacks.processors.kinds import KINDS, STANDARD
-from warpkit.attacks.processors.operations import Operation, levels
+from warpkit.attacks.processors.operations import Operation, levels, pad
+from warpkit.attacks.processors.outputs import PIXELS, Output, Pixels, padded, stacked
 from warpkit.attacks.processors.sampling import filter_name
-from warpkit.attacks.processors.sizes import Options
+from warpkit.attacks.processors.sizes import Options, Size
 from warpkit.attacks.processors.sources import read
 from warpkit.attacks.steps import Step, name_of
-from warpkit.core import checks, tracing
+from warpkit.core import checks
 
 LIBRARIES = ("pillow", "torchvision")
 
@@ -39,7 +41,7 @@ class ProcessorStep(Step):
         with torch.no_grad():
             made = self.function(picture.levels)
         surrogate = None
-        if tracing.can_differentiate():
+        if picture.can_differentiate:
             surrogate = self._of_floats_alone(picture.values * 255)
         if made.dtype == torch.uint8:
             surrogate = None if surrogate is None else surrogate / 255
@@ -57,28 +59,68 @@ class ProcessorStep(Step):
             return self.function(values.float()).to(values.dtype)
 
 
-def processor_steps(source: Any, library: str | None) -> tuple[Step, ...]:
-    """The steps of a processor, from its configuration and the library that resizes."""
+class Processor:
+    """A processor: a program for each of its pixel tensors, and what it returns for a call."""
+
+    def __init__(
+        self,
+        programs: Mapping[str, tuple[Operation, ...]],
+        options: Options,
+        outputs: tuple[Output, ...] = (stacked,),
+        of_call: Callable[[Sequence[Size]], Options] | None = None,
+        has_prompts: bool = False,
+    ) -> None:
+        """of_call: the options that depend on all images of a call. has_prompts: whether the
+        outputs depend on which images are of one prompt."""
+        self.programs, self.options, self._outputs = programs, options, outputs
+        self._of_call, self.has_prompts = of_call, has_prompts
+
+    def steps(self, key: str = PIXELS, **more: Any) -> tuple[Step, ...]:
+        """A program's steps; `more`: options of one call."""
+        options = {**self.options, **more}
+        return tuple(ProcessorStep(step, options) for step in (*self.programs[key], levels))
+
+    def of_call(self, call: Call) -> Options:
+        """The options that depend on the images of a call."""
+        return self._of_call(call.sizes) if self._of_call else {}
+
+    def outputs(self, pixels: Pixels, call: Call) -> dict[str, Any]:
+        """What the processor returns for a call, by its own names.
+
+        pixels: the result of each program for each image, without a batch axis.
+        """
+        options, made = {**self.options, **self.of_call(call)}, {}
+        for output in self._outputs:
+            made.update(output(pixels, call, options))
+        return made
+
+
+def processor_of(source: Any, library: str | None) -> Processor:
+    """A processor, from its configuration and the library that resizes."""
     if library is not None:
         checks.check_name(NAME, "library", library, LIBRARIES)
     config, has = read(source)
     other = other_libraries.read(config)
-    if other is not None:
-        operations, options = other(library or "pillow")
+    if other is None:
+        made = _of_kind(config, library, has)
     else:
-        operations, options = _of_kind(config, library, has)
-    filter_name(options)
-    return tuple(ProcessorStep(operation, options) for operation in (*operations, levels))
+        operations, options = other(library or "pillow")
+        made = Processor({PIXELS: operations}, {**options, "name": "it"})
+    filter_name(made.options)
+    return made
 
 
-def _of_kind(
-    config: Mapping[str, Any], library: str | None, has: str | None
-) -> tuple[tuple[Operation, ...], Options]:
+def _of_kind(config: Mapping[str, Any], library: str | None, has: str | None) -> Processor:
     name = kind_of(config)
-    only = KINDS[name].get("library")
+    kind = KINDS[name]
+    only = kind.get("library")
     if library not in (None, only or library):
         checks.fail(NAME, "library", f"None or {only!r} for {name}, which has no other", library)
     resizes: str = only or library or has or "torchvision"
-    steps = KINDS[name].get("steps", STANDARD)
-    options = complete(name, config, resizes)
-    return (steps[resizes] if isinstance(steps, Mapping) else steps), options
+    options = {**complete(name, config, resizes), "name": name}
+    programs = {
+        key: steps[resizes] if isinstance(steps, Mapping) else steps
+        for key, steps in {PIXELS: kind.get("steps", STANDARD), **kind.get("also", {})}.items()
+    }
+    outputs = kind.get("outputs", (padded,) if pad in programs[PIXELS] else (stacked,))
+    return Processor(programs, options, outputs, kind.get("of_call"), kind.get("prompts", False))

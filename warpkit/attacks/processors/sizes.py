@@ -7,7 +7,7 @@ changes a side by one pixel. `round` rounds half to even, `int` truncates.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from warpkit.core import checks
@@ -245,8 +245,14 @@ def text_lines(height: int, width: int, options: Options) -> Size:
     return max(round(height / 32) * 32, 32), max(round(width / 32) * 32, 32)
 
 
+def widest(sizes: Sequence[Size]) -> Options:
+    """PP-OCR's reader: the first of the widest images decides the size of all."""
+    return {"widest": max(sizes, key=lambda size: size[1])}
+
+
 def text_line(height: int, width: int, options: Options) -> Size:
     """PP-OCR's reader: a fixed height, with the width by the aspect."""
+    height, width = options.get("widest", (height, width))
     tall, wide = options["size"]["height"], options["size"]["width"]
     highest = options["max_image_width"]
     widest = int(tall * max(width / height, wide / tall))
