@@ -277,7 +277,10 @@ def test_values_in_an_unexpected_range_get_a_warning():
     [
         (lambda: Pipeline(3), "Pipeline: `steps[0]` must be a function of images, got 3"),
         (lambda: Pipeline(ToBytes), "must be a function of images, got the class ToBytes"),
-        (lambda: Pipeline()(smooth(3, 8, 8)), "`images` must be of shape (N, C, H, W), got (3, "),
+        (
+            lambda: Pipeline()(smooth(3, 8, 8)),
+            "`images` must be of shape (N, C, H, W), or a list of (C, H, W), got (3, ",
+        ),
         (lambda: Pipeline()(torch.full((1, 3, 2, 2), torch.nan)), "`images` must be numbers"),
         (lambda: normalize(MEAN, (0.0, 1, 1)), "normalize: `std` must be positive numbers"),
         (lambda: normalize((), 1.0), "normalize: `mean` must be a number, a sequence"),

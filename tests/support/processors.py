@@ -39,7 +39,10 @@ WITHOUT: dict[str, dict[str, Any]] = {
     "SmolVLM": {"do_image_splitting": False},
     "UltraVBert": {"do_image_splitting": False},
 }
-"""Options that a processor is asked without: it would hand something else, or ask for Tesseract."""
+"""Options that a processor is asked without for one picture: it would hand tiles or something else,
+or ask for Tesseract."""
+TILED = {"crop_to_patches", "do_image_splitting"}
+"""Those of them that make tiles."""
 DETECTORS = """ConditionalDetr DeformableDetr Detr GroundingDino Mask2Former MaskFormer OneFormer
     Yolos"""
 EDGES = {"shortest_edge": 80, "longest_edge": 133}
@@ -57,11 +60,25 @@ SMALL: dict[str, dict[str, Any]] = {
 }
 """Options of the recorded calls, where a default makes more than a million values."""
 
+NEEDS_A_LIST = """DeepseekOcr2 Gemma4Unified Glm5Next GraniteDocling Inkling Inkling2 Lfm2Vl
+    Llama4 LlavaNext LlavaOnevision MiniCPMOcr MiniCPMV4_6 Mllama Molmo2
+    NemotronH_Omni_Reasoning_V3 NeoMME PerceptionLM Phi4Multimodal Step3p7 UnlimitedOcr"""
+"""Kinds whose results for one picture are not recorded here, but in `whole_processors`."""
 VIDEOS = ("Tvp", "VideoMAE", "Vivit")
 KEYS = {"Fuyu": "images", "VideoLlava": "pixel_values_images"}
 ROWS = """CohereCompass Cosmos3Edge Ernie4_5_VLMoe Ernie4_5_VL_Moe Glm46V Glm4v GlmImage Glmga
     HunYuanVL Kimi_K25 MiniMaxM3VL MuseGlimmer PaddleOCRVL Qwen2VL VideoLlama3"""
 """Kinds whose first axis has the patches of all pictures."""
+ROWS_OF_SEARCHED_SIZES = """Gemma4Unified Glm5Next Inkling Inkling2 MiniCPMOcr MiniCPMV4_6
+    NemotronH_Omni_Reasoning_V3 NeoMME"""
+TILE_OPTIONS = (
+    "crop_to_patches",
+    "do_image_splitting",
+    "do_pan_and_scan",
+    "do_split_image",
+    "split_image",
+)
+"""The options that make tiles."""
 
 
 def picture(size: tuple[int, int]) -> NDArray[np.uint8]:

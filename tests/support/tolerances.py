@@ -206,6 +206,8 @@ TOLERANCE = {
     # relative: a slope over 80 levels of programs that round to 8 bits, up to twice, and clamp
     # what bicubic and lanczos overshoot on noise
     "processors slope": 0.1,
+    # relative: float32 steps on levels up to 255, over 76 levels; 1e-4 measured at most
+    "processors outputs slope": 1e-3,
     # relative to the spread of noise, as a mean: torch's bicubic of floats is not Pillow's, nor is
     # what it does not antialias
     "processors libraries": 0.3,

@@ -115,4 +115,3 @@ def _check_same(name: str, argument: str, images: Sequence[Tensor]) -> tuple[Ten
             wanted = f"of the first image's {first.shape[0]} channels"
             checks.fail(name, f"{argument}[{k}]", wanted, f"{image.shape[0]} channels")
     return tuple(images)
-

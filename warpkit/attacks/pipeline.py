@@ -92,9 +92,10 @@ class Pipeline:
 
         source: a preprocessor_config.json of transformers (its path, its folder's, or its dict), an
         image processor of transformers, or timm's pretrained_cfg or open_clip's preprocess_cfg. For
-        images (N, 3, H, W) of one size the pipeline returns the processor's `pixel_values`, within
-        1e-5: (N, 3, h, w), or for kinds that return patches (N, patches, D), the processor's own
-        rows; for kinds that take a video, of one frame. docs/processors.md lists the kinds.
+        images (N, 3, H, W), or a list of (3, H_i, W_i), the pipeline returns each image's
+        `pixel_values`, within 1e-5: (3, h, w), tiles (tiles, 3, h, w) or rows of patches
+        (patches, D), stacked or as a list; for kinds that take a video, of one frame. `outputs`
+        returns everything that the processor returns. docs/processors.md lists the kinds.
 
         library: "pillow" or "torchvision", which resizes. None is the processor object's own; for a
         configuration torchvision, as in transformers 5 (a file does not say which), and for timm,
@@ -102,7 +103,7 @@ class Pipeline:
         steps with Pillow's resize. Missing keys of a configuration have the defaults of its class;
         null is off. transformers, timm and open_clip are not imported.
 
-        Raises ValueError for an unsupported kind (tiles, pairs, ...) with the reason, for no kind
+        Raises ValueError for an unsupported kind (pairs, ...) with the reason, for no kind
         at all, and for a required option that is null; OSError if the file does not exist.
 
         >>> vit = {"image_processor_type": "ViTImageProcessor", "size": {"height": 2, "width": 2}}
@@ -122,11 +123,12 @@ class Pipeline:
         """The program's result for images (N, C, H, W); a list for a list of (C, H_i, W_i)."""
         if isinstance(images, checks.LISTS):
             return self._of_list(images)
-        if check_pictures("Pipeline", images).ndim != 4:
-            wanted = "of shape (N, C, H, W)"
-            checks.fail("Pipeline", "images", wanted, checks.shape_of(images))
-        checks.check_held("Pipeline", "images", images)
-        return _values(self.run("Pipeline", photographed("Pipeline", images, warns=True)))
+        batch = check_pictures("Pipeline", images)
+        if batch.ndim != 4:
+            wanted = "of shape (N, C, H, W), or a list of (C, H, W)"
+            checks.fail("Pipeline", "images", wanted, checks.shape_of(batch))
+        checks.check_held("Pipeline", "images", batch)
+        return _values(self.run("Pipeline", photographed("Pipeline", batch, warns=True)))
 
     def _of_list(self, images: Sequence[Any]) -> list[Any]:
         """The result of each image alone, without its batch axis; images of one size share it."""
@@ -165,12 +167,14 @@ class Pipeline:
             checks.fail(name, "the last step", wanted, f"{(self.steps or ('none',))[-1]}")
         album = check_album(name, images, processor.has_prompts)
         groups, start = album.groups(), Pipeline(*before)
-        given = [start.run(name, group.photographed(name)) for group in groups]
+        given: list[Picture] = []
         sizes: dict[int, Size] = {}
-        for group, picture in zip(groups, given, strict=True):
+        for group in groups:
+            picture = start.run(name, group.photographed(name))
             if not isinstance(picture, Picture):
                 wanted = "steps that return one batch of images"
                 checks.fail(name, "before the processor", wanted, type(picture).__name__)
+            given.append(picture)
             sizes.update(dict.fromkeys(group.at, sides(picture.real)))
         order = range(len(sizes))
         call = Call(tuple(sizes[at] for at in order), album.prompts, album.device)

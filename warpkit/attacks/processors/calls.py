@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Any, NamedTuple
 
 import torch
@@ -25,10 +26,8 @@ class Call(NamedTuple):
 
     def by_prompt(self, parts: list[Any]) -> list[list[Any]]:
         """One entry for each image, as a list for each prompt; a flat list is one prompt."""
-        groups, rest = [], iter(parts)
-        for count in self.prompts or (len(parts),):
-            groups.append([next(rest) for _ in range(count)])
-        return groups
+        rest = iter(parts)
+        return [list(islice(rest, count)) for count in self.prompts or (len(parts),)]
 
     @property
     def neighbours(self) -> tuple[int, ...]:

@@ -42,8 +42,21 @@ SIZE_KEYS = (
     {"longest_edge"},
     {"max_height", "max_width"},
     {"min_pixels", "max_pixels"},
+    {"min_pixels"},
+    {"max_pixels"},
 )
-ENTRIES = ("steps", "library", "off", "also", "outputs", "of_call", "prompts")
+ENTRIES = (
+    "steps",
+    "also",
+    "outputs",
+    "of_call",
+    "prompts",
+    "library",
+    "off",
+    "without",
+    "needs",
+    "square",
+)
 """Entries of a kind that are no options."""
 NEEDED = {
     "do_resize": ("size", "resample"),
@@ -99,6 +112,15 @@ def complete(name: str, config: Mapping[str, Any], library: str) -> dict[str, An
         if options.get(key):
             text = f"{NAME}: {name} with {key} is not served: it makes {what}; {key}=False is"
             raise ValueError(text)
+    for key, (value, why) in entry.get("without", {}).items():
+        if options.get(key) == value:
+            raise ValueError(f"{NAME}: {name} with {key}={value!r} is not served: {why}")
+    for key in entry.get("needs", ()):
+        if not options.get(key):
+            raise ValueError(f"{NAME}: {name} fails without {key}, which is off")
+    size = options.get("size") or {}
+    if entry.get("square") and size.get("height") != size.get("width"):
+        raise ValueError(f"{NAME}: {name} needs a square `size`, got {size}")
     options.update({k: v for k, v in entry.items() if k not in ENTRIES})
     options["library"] = library
     if "resample" in options:

@@ -3,8 +3,12 @@
 A kind is the name of a class of transformers without its ending: CLIP stands for
 CLIPImageProcessor, ...Fast, ...Pil and CLIPFeatureExtractor. A kind that states no steps has
 `STANDARD` ones, and a resize by the keys of its size. Its other entries replace the
-configuration's. "steps" may depend on the library. "library" says that the kind has only one. "off"
-lists options that are not supported, and what they would do.
+configuration's. "steps" may depend on the library; "also" has the steps of other pixels beside
+`pixel_values`, by their name. "outputs" makes what the processor returns for a call, "of_call" the
+options that depend on all its images; "prompts" says that images may be grouped by prompts.
+"library" says that the kind has only one. "off" lists options that are not supported, and what they
+would do, "without" a value of an option; "needs" those without which the processor fails; "square"
+says that `size` must be one.
 """
 
 from __future__ import annotations
@@ -27,7 +31,6 @@ from warpkit.attacks.processors.operations import (
     larger_size,
     normalize,
     pad,
-    pad_edges,
     pad_frame,
     pad_line,
     pad_multiple,
@@ -35,7 +38,6 @@ from warpkit.attacks.processors.operations import (
     pad_reflected,
     pad_square,
     pad_symmetric,
-    pad_to_limit,
     pad_with_value,
     rescale,
     resize,
@@ -43,10 +45,10 @@ from warpkit.attacks.processors.operations import (
     resize_or_fit,
     reverse,
     second_page,
-    squeeze,
     turn,
     values,
 )
+from warpkit.attacks.processors.tile_kinds import TILE_KINDS
 
 Kind = Mapping[str, Any]
 
@@ -83,11 +85,6 @@ PAGE = {
     ),
     "off": {"do_crop_margin": "a margin is cropped by what the picture shows"},
 }
-TILES = "a grid of tiles that depends on the aspect, and a thumbnail"
-SPLIT = {
-    "steps": (partial(resize, rule=sizes.long_even), squeeze, values),
-    "off": {"do_image_splitting": TILES},
-}
 
 STANDARD_NAMES = """Beit Bit Blip CLIP Chameleon ChineseCLIP DeiT Flava Idefics LayoutLMv3
     MobileNetV1 MobileNetV2 OwlViT PI0 PPChart2Table Pvt Siglip Tipsv2 Tipsv2Dpt ViT"""
@@ -96,6 +93,7 @@ MASKED_NAMES = "ConditionalDetr DeformableDetr Detr GroundingDino"
 QWEN_NAMES = """CohereCompass Ernie4_5_VLMoe Ernie4_5_VL_Moe MiniMaxM3VL Qwen2VL"""
 
 KINDS: dict[str, Kind] = {
+    **TILE_KINDS,
     **{name: {} for name in STANDARD_NAMES.split()},
     **{name: {"steps": UNCROPPED} for name in UNCROPPED_NAMES.split()},
     **{name: {"steps": UNCROPPED, **MASKED} for name in MASKED_NAMES.split()},
@@ -105,14 +103,6 @@ KINDS: dict[str, Kind] = {
     "VideoLlava": {"library": "pillow", "outputs": (out.of_video_llava,)},
     "VideoMAE": ONE_VIDEO,
     "Vivit": {"library": "pillow", **ONE_VIDEO},
-    # tiles by option
-    "Cohere2Vision": {"steps": UNCROPPED, "off": {"crop_to_patches": TILES}},
-    "Gemma3": {"steps": UNCROPPED, "off": {"do_pan_and_scan": "crops of the picture beside it"}},
-    "GotOcr2": {"steps": UNCROPPED, "off": {"crop_to_patches": TILES}},
-    "Idefics3": SPLIT,
-    "Ovis2": {"off": {"crop_to_patches": TILES}},
-    "SmolVLM": SPLIT,
-    "UltraVBert": SPLIT,
     # another size
     "BridgeTower": {"rule": sizes.short_rounded_down, "crops": True, **MASKED},
     "CHMv2": {"rule": sizes.nearer_scale, "steps": (resize, crop, values, pad_multiple)},
@@ -137,11 +127,6 @@ KINDS: dict[str, Kind] = {
     "Apertus1p5": EMU,
     "Emu3": {**EMU, "library": "pillow", "do_pad": True},
     "GLPN": {"rule": sizes.own_down, "steps": (resize, values)},
-    "Idefics2": {
-        "rule": sizes.within_edges,
-        "steps": (resize, values),
-        "off": {"do_image_splitting": TILES},
-    },
     "Janus": SQUARED,
     "Levit": {"rule": sizes.larger_by_256},
     "Mask2Former": MASKS,
@@ -170,15 +155,9 @@ KINDS: dict[str, Kind] = {
         **MASKED,
     },
     # another place or colour of the padding
-    "Aria": {
-        "rule": sizes.long_at_least,
-        "steps": (resize, pad_to_limit, values),
-        "off": {"split_image": TILES},
-    },
     "Donut": {
         "steps": (turn, partial(resize, rule=sizes.page), second_page, pad_page, crop, values),
     },
-    "Eomt": {"steps": (resize, pad_edges, values), "off": {"do_split_image": TILES}},
     "Fuyu": {
         "rule": sizes.only_smaller,
         "steps": (resize, pad_with_value, values),
@@ -276,16 +255,10 @@ KINDS: dict[str, Kind] = {
     },
 }
 
-_TILED = """DeepseekOcr2 GraniteDocling Lfm2Vl Llama4 LlavaNext LlavaOnevision MiniCPMOcr
-    MiniCPMV4_6 Mllama Molmo2 PerceptionLM Phi4Multimodal Step3p7 UnlimitedOcr"""
-_SEARCHING = """Gemma4Unified Glm5Next Inkling Inkling2 NemotronH_Omni_Reasoning_V3 NeoMME"""
 _PAIRS = "it takes two pictures and returns pairs"
-_SEARCH = "it cuts patches of a size that it searches for by rules of its own"
 _OWN_STATISTICS = "it normalises by the picture's own mean and deviation, and adds rows and columns"
 REFUSED: dict[str, str] = {
-    **dict.fromkeys(_TILED.split(), "it makes " + TILES),
     "EfficientLoFTR": _PAIRS,
-    **dict.fromkeys(_SEARCHING.split(), _SEARCH),
     **dict.fromkeys(("Kosmos2_5", "Pix2Struct"), _OWN_STATISTICS),
     "LightGlue": _PAIRS,
     "Owlv2": "it blurs before it resizes, by scipy in one library and by torchvision in the other",

@@ -68,12 +68,6 @@ def resize_floats(picture: Tensor, options: Options) -> Tensor:
     return resize(as_floats(picture), options)
 
 
-def squeeze(picture: Tensor, options: Options) -> Tensor:
-    """Idefics3: the second resize, if it makes no tiles."""
-    side = options["max_image_size"]["longest_edge"]
-    return resample(picture, (side, side), options)
-
-
 def second_page(picture: Tensor, options: Options) -> Tensor:
     """Donut: never enlarges; its Pillow version uses bicubic for resample 0 here."""
     number = options["resample"]
@@ -228,12 +222,6 @@ def pad_square(picture: Tensor, options: Options) -> Tensor:
 def pad_with_value(picture: Tensor, options: Options) -> Tensor:
     """Fuyu: pads to `size` with a constant level."""
     return pad(picture, options, fixed, value=options["padding_value"])
-
-
-def pad_to_limit(picture: Tensor, options: Options) -> Tensor:
-    """Aria: always pads."""
-    side = options["max_image_size"]
-    return pad_to(picture, (side, side))
 
 
 def pad_frame(picture: Tensor, options: Options) -> Tensor:

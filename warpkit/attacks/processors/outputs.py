@@ -15,6 +15,8 @@ from torch import Tensor
 
 from warpkit.attacks.processors.calls import Call
 from warpkit.attacks.processors.operations import pad_to
+from warpkit.attacks.processors.patches import grid_of_squares
+from warpkit.attacks.processors.searched_sizes import canvas_of_glm5, part_of_long_edge
 from warpkit.attacks.processors.sizes import Options, Size, by_keys, up_to
 
 PIXELS = "pixel_values"
@@ -155,13 +157,38 @@ def grid_sizes(call: Call, options: Options) -> list[Size]:
     patch, rounds_up = options["patch_size"], options.get("rounds_up")
     sizes = resized_sizes(call, options)
     if rounds_up:
-        sizes = [up_to(size, patch * options["merge_size"]) for size in sizes]
+        sizes = [up_to(size, patch * options.get("merge_size", 1)) for size in sizes]
     return [(height // patch, width // patch) for height, width in sizes]
 
 
 def grid_thw(pixels: Pixels, call: Call, options: Options) -> dict[str, Any]:
     """Qwen2-VL: frames, rows and columns of each image."""
     return {"image_grid_thw": call.numbers([(1, *grid) for grid in grid_sizes(call, options)])}
+
+
+def grid_hw(pixels: Pixels, call: Call, options: Options) -> dict[str, Any]:
+    """NeoMME and Nemotron-H: rows and columns of each image."""
+    return {"image_grid_hw": call.numbers(grid_sizes(call, options))}
+
+
+def grid_of_glm5(pixels: Pixels, call: Call, options: Options) -> dict[str, Any]:
+    """GLM-5: the grid of its canvas."""
+    sizes = call.sizes
+    if options["do_resize"]:
+        sizes = [canvas_of_glm5(height, width, options) for height, width in sizes]
+    patch = options["patch_size"]
+    grids = [(1, height // patch, width // patch) for height, width in sizes]
+    return {"image_grid_thw": call.numbers(grids)}
+
+
+def squares(pixels: Pixels, call: Call, options: Options) -> dict[str, Any]:
+    """Inkling: the number of squares, or, without frames, their grid."""
+    made = concatenated(pixels, call, options)
+    if options.get("frames"):
+        return {**made, "num_patches": call.numbers([len(part) for part in pixels[PIXELS]])}
+    sizes = [part_of_long_edge(height, width, options) for height, width in call.sizes]
+    grids = [(1, *grid_of_squares(height, width, options)) for height, width in sizes]
+    return {**made, "image_grid_thw": call.numbers(grids)}
 
 
 def merge_sizes(pixels: Pixels, call: Call, options: Options) -> dict[str, Any]:
@@ -184,13 +211,15 @@ def counted(counts: Sequence[int], most: int, call: Call, dtype: torch.dtype) ->
 
 def positions(pixels: Pixels, call: Call, options: Options) -> dict[str, Any]:
     """Gemma 4: column and row of each patch, -1 for those that fill up; and the tokens."""
-    block = options["pooling_kernel_size"] ** 2
+    pool, is_merged = options["pooling_kernel_size"], options.get("merges_pixels")
+    patch = options["patch_size"] * (pool if is_merged else 1)
     found, counts = [], []
-    for (rows, columns), made in zip(grid_sizes(call, options), pixels[PIXELS], strict=True):
+    for size, made in zip(resized_sizes(call, options), pixels[PIXELS], strict=True):
+        rows, columns = (side // patch for side in size)
         at = torch.arange(rows * columns, device=call.device)
         places = torch.stack([at % columns, at // columns], -1)
         found.append(F.pad(places, (0, 0, 0, made.shape[0] - len(at)), value=-1))
-        counts.append(len(at) // block)
+        counts.append(len(at) if is_merged else len(at) // pool**2)
     return {
         "image_position_ids": torch.stack(found),
         "num_soft_tokens_per_image": call.numbers(counts),

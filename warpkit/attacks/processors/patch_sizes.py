@@ -135,3 +135,17 @@ def patch_count_floor(height: int, width: int, options: Options) -> Size:
     if wide == 0:
         return min(height // width * step, highest * step), step
     return tall, wide
+
+
+def lfm2_size(height: int, width: int, options: Options) -> Size:
+    """LFM2-VL: as Qwen2-VL, with at least one block a side, and numbers of tokens as bounds."""
+    block = options["encoder_patch_size"] * options["downsample_factor"]
+    lowest, highest = (options[f"{k}_image_tokens"] * block**2 for k in ("min", "max"))
+    tall, wide = (max(block, round(n / block) * block) for n in (height, width))
+    if tall * wide > highest:
+        beta = math.sqrt(height * width / highest)
+        tall, wide = (max(block, math.floor(n / beta / block) * block) for n in (height, width))
+    elif tall * wide < lowest:
+        beta = math.sqrt(lowest / (height * width))
+        tall, wide = (math.ceil(n * beta / block) * block for n in (height, width))
+    return tall, wide

@@ -12,7 +12,9 @@ from collections.abc import Mapping
 import torch.nn.functional as F
 from torch import Tensor
 
-from warpkit.attacks.processors.operations import pad
+from warpkit.attacks.processors.operations import as_floats, pad, pad_to, sides
+from warpkit.attacks.processors.sampling import resample
+from warpkit.attacks.processors.searched_sizes import canvas_of_glm5, inside_glm5
 from warpkit.attacks.processors.sizes import Options, Size, up_to
 from warpkit.core import checks
 
@@ -54,11 +56,13 @@ def _merged(picture: Tensor, options: Options, layout: str) -> Tensor:
 
 def patches_in_rows(picture: Tensor, options: Options) -> Tensor:
     """Siglip 2 and Gemma 4: (p p c), row by row; zeros up to the largest number of patches."""
+    if options.get("merges_pixels"):  # a patch is a whole block
+        options = {**options, "patch_size": options["patch_size"] * options["pooling_kernel_size"]}
     parts = _rows(picture, options).permute(0, 1, 2, 4, 5, 3)
     made = parts.reshape(len(picture), parts.shape[1] * parts.shape[2], -1)
-    wanted = options.get("max_num_patches")
-    if not wanted:
-        wanted = options["max_soft_tokens"] * options["pooling_kernel_size"] ** 2
+    wanted = options.get("max_num_patches") or options["max_soft_tokens"]
+    if "max_soft_tokens" in options and not options.get("merges_pixels"):
+        wanted *= options["pooling_kernel_size"] ** 2
     return F.pad(made, (0, 0, 0, max(wanted - made.shape[1], 0)))
 
 
@@ -82,6 +86,50 @@ def pad_to_patches(picture: Tensor, options: Options) -> Tensor:
     """Kimi: pads both sides to whole patches."""
     step = options["patch_size"] * options["merge_size"]
     return pad(picture, {**options, "do_pad": True}, lambda h, w, _: up_to((h, w), step))
+
+
+def rows_of_channels(picture: Tensor, options: Options) -> Tensor:
+    """Nemotron-H: (c p p), row by row."""
+    return _rows(picture, options).flatten(3).flatten(1, 2)
+
+
+def rows_of_pixels(picture: Tensor, options: Options) -> Tensor:
+    """NeoMME: (p p c), row by row."""
+    return _rows(picture, options).movedim(3, -1).flatten(3).flatten(1, 2)
+
+
+def squares_of_pixels(picture: Tensor, options: Options) -> Tensor:
+    """Inkling: (p, p, c) for each patch; twice, as two frames, if the kind has frames."""
+    patches = _rows(picture, {"patch_size": options["size"]}).movedim(3, -1).flatten(1, 2)
+    frames = options.get("frames")
+    return patches[:, :, None].expand(-1, -1, frames, -1, -1, -1) if frames else patches
+
+
+def pad_patches(picture: Tensor, options: Options) -> Tensor:
+    """NeoMME: pads with black to whole patches."""
+    return pad_to(picture, up_to(sides(picture), options["patch_size"]))
+
+
+def pad_squares(picture: Tensor, options: Options) -> Tensor:
+    """Inkling: pads with the level -1 to whole squares; with frames, always a column more."""
+    rows, columns = grid_of_squares(*sides(picture), options)
+    side = options["size"]["height"]
+    return pad_to(as_floats(picture), (rows * side, columns * side), value=-1.0)
+
+
+def grid_of_squares(height: int, width: int, options: Options) -> Size:
+    """Rows and columns of Inkling's squares."""
+    side = options["size"]["height"]
+    columns = width // side + 1 if options.get("frames") else -(-width // side)
+    return -(-height // side), columns
+
+
+def on_glm5_canvas(picture: Tensor, options: Options) -> Tensor:
+    """GLM-5: resized, and padded with black to its canvas."""
+    if not options["do_resize"]:
+        return picture
+    canvas = canvas_of_glm5(*sides(picture), options)
+    return pad_to(resample(picture, inside_glm5(*sides(picture), options), options), canvas)
 
 
 def _rows(picture: Tensor, options: Options) -> Tensor:
