@@ -71,7 +71,7 @@ def mean_painter(
         held += len(objects) * height * width
     values = torch.cat(pieces, 1)
 
-    def painter(images: Tensor, pixels: Pixels) -> tuple[Tensor, Tensor | None]:
+    def painter(pixels: Pixels) -> tuple[Tensor, Tensor | None]:
         at = begins[pixels.object] + pixels.y * steps[pixels.object] + pixels.x
         found = columns(values, at)
         return with_opacity(options, pixels, found[:-1], found[-1])
@@ -99,16 +99,16 @@ def repeated_painter(plain: Painter, options: LayerOptions, samples: bool | int)
             counts = torch.full_like(counts, float(samples))
         return torch.where(foot.largest[:, 0] > 1 + SLACK, counts, 1.0).long()
 
-    def painter(images: Tensor, pixels: Pixels) -> tuple[Tensor, Tensor | None]:
+    def painter(pixels: Pixels) -> tuple[Tensor, Tensor | None]:
         counts = counts_of(pixels)
         order: list[Tensor] = []
         found: list[Any] = []
         for kind in counts.unique(dim=0):
             chosen = (counts == kind).all(-1).nonzero()[:, 0]
             order.append(chosen)
-            found.append(_mean(plain, images, pixels.take(chosen), *kind.tolist()))
+            found.append(_mean(plain, pixels.take(chosen), *kind.tolist()))
         if not found:
-            return plain(images, pixels)
+            return plain(pixels)
         back = torch.cat(order).argsort()
         colours, alphas = zip(*found, strict=True)
         return torch.cat(colours, 1)[:, back], torch.cat(alphas)[back]
@@ -116,9 +116,7 @@ def repeated_painter(plain: Painter, options: LayerOptions, samples: bool | int)
     return painter
 
 
-def _mean(
-    plain: Painter, images: Tensor, pixels: Pixels, across: int, down: int
-) -> tuple[Tensor, Tensor]:
+def _mean(plain: Painter, pixels: Pixels, across: int, down: int) -> tuple[Tensor, Tensor]:
     """The mean of a painter over a grid of across x down positions in each pixel."""
     ones = torch.arange(across, device=pixels.x.device, dtype=torch.float64)
     beside = (ones + 0.5) / across - 0.5
@@ -128,7 +126,7 @@ def _mean(
     cover: Any = 0.0
     for number in range(down):
         y = many.y + ((number + 0.5) / down - 0.5)
-        colour, alpha = plain(images, many._replace(x=x, y=y))
+        colour, alpha = plain(many._replace(x=x, y=y))
         assert alpha is not None
         total = total + colour.unflatten(1, (-1, across)).sum(-1)
         cover = cover + alpha.unflatten(0, (-1, across)).sum(-1)

@@ -13,7 +13,7 @@ from warpkit.core import checks
 from warpkit.core.caller_warnings import warn_of_lost_gradients
 from warpkit.core.sharding import objects
 from warpkit.engine.compositing import source_maps
-from warpkit.engine.compositing.canvases import Images, canvas_of, listed
+from warpkit.engine.compositing.canvases import Images, canvas_of, flat, listed
 from warpkit.engine.compositing.folding import frame_painter
 from warpkit.engine.compositing.frames import (
     bounds,
@@ -217,4 +217,5 @@ def _transformed(given: _Objects, options: _Options, images: Images, index: Tens
         painter = frame_painter(look, painted, canvas, cover, frames)
     if overlap == "sequential":
         return paint_levels(images, painted, canvas, painter, rounded, rows)
-    return paint_layers(images, pixels_of(painted, canvas, rows=rows), painter)
+    pixels = pixels_of(painted, canvas, rows=rows)
+    return paint_layers(images, pixels, partial(painter, flat(images)))

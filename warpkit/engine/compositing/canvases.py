@@ -73,6 +73,31 @@ def parted(pixels: Tensor, images: Images) -> Images:
     )
 
 
+def pixels_at(images: Images, place: Tensor) -> Tensor:
+    """The pixels (C, P) of images at places (P,), int64, of their flat pixels."""
+    if isinstance(images, Tensor):
+        index = _numbers_at(images, place)
+        # by gather, whose gradient is summed in a fixed order, unlike that of an index
+        return images.reshape(-1).gather(0, index.flatten()).reshape(index.shape)
+    return flat(images)[:, place]
+
+
+def with_pixels(images: Images, place: Tensor, values: Tensor) -> Images:
+    """Images with values (C, P) at places (P,), int64, all different, of their flat pixels."""
+    if isinstance(images, Tensor):  # not by flat pixels, which would move every pixel twice
+        index = _numbers_at(images, place).flatten()
+        return images.reshape(-1).index_copy(0, index, values.flatten()).reshape(images.shape)
+    return parted(flat(images).index_copy(1, place, values), images)
+
+
+def _numbers_at(images: Tensor, place: Tensor) -> Tensor:
+    """The indices (C, P) of pixels at places (P,) among the numbers of images (B, C, H, W)."""
+    _, channels, height, width = images.shape
+    area = height * width
+    first = place + place.div(area, rounding_mode="floor") * ((channels - 1) * area)
+    return first + area * torch.arange(channels, device=place.device)[:, None]
+
+
 def listed(images: Images) -> Sequence[Tensor]:
     """The tensors of images; a batch is a single tensor."""
     return (images,) if isinstance(images, Tensor) else images

@@ -14,7 +14,7 @@ from torch import Tensor
 from warpkit.engine.compositing.canvases import Canvas
 from warpkit.engine.compositing.frames import Frames, folded, rows_within
 from warpkit.engine.compositing.gather import Points, columns, sample_covered, sample_opaque
-from warpkit.engine.compositing.over import Painter
+from warpkit.engine.compositing.over import ImagePainter
 from warpkit.engine.compositing.rectangles import Pixels, Rectangles
 from warpkit.engine.compositing.source_maps import source
 from warpkit.engine.compositing.sources import LayerOptions, window_painter, with_opacity
@@ -27,7 +27,7 @@ def frame_painter(
     canvas: Canvas,
     mask: Tensor | None,
     frames: Frames,
-) -> Painter:
+) -> ImagePainter:
     """As `sources.window_painter`, for rotated boxes and quads."""
     borders = borders_of(paint.rule.border)
     if borders == ("constant", "constant"):

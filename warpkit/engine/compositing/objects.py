@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -63,7 +64,7 @@ def paint(
         painter = frame_painter(options, boxes, canvas, mask, frames)
     if fill is not None:
         return paint_topmost(images, topmost(boxes, canvas, rows), boxes, canvas, painter)
-    return paint_layers(images, pixels_of(boxes, canvas, rows=rows), painter)
+    return paint_layers(images, pixels_of(boxes, canvas, rows=rows), partial(painter, flat(images)))
 
 
 def crop(

@@ -1,9 +1,8 @@
 """Paints objects over images in order, and composites layers.
 
-Images have the type of the computation, and are flat, (C, M), while they are processed: see
-`canvases`. For a list of pixels, a painter returns the objects' colours (C, P), premultiplied, and
-their coverage (P,), None if opaque. It reads the flat images that it is given. Nothing is written
-in place.
+Images have the type of the computation. For a list of pixels, a painter returns the objects'
+colours (C, P), premultiplied, and their coverage (P,), None if opaque. One that shows the images
+reads them flat, (C, M): see `canvases`. Nothing is written in place.
 """
 
 from __future__ import annotations
@@ -15,10 +14,18 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from warpkit.engine.compositing.canvases import Canvas, Images, flat, parted
+from warpkit.engine.compositing.canvases import (
+    Canvas,
+    Images,
+    flat,
+    parted,
+    pixels_at,
+    with_pixels,
+)
 from warpkit.engine.compositing.rectangles import Pixels, Rectangles, Rows, levels, pixels_of
 
-Painter = Callable[[Tensor, Pixels], tuple[Tensor, Tensor | None]]
+Painter = Callable[[Pixels], tuple[Tensor, Tensor | None]]
+ImagePainter = Callable[[Tensor, Pixels], tuple[Tensor, Tensor | None]]
 
 
 def on_flat(paint: Callable[..., Tensor]) -> Callable[..., Images]:
@@ -33,7 +40,7 @@ def on_flat(paint: Callable[..., Tensor]) -> Callable[..., Images]:
 
 @on_flat
 def paint_topmost(
-    images: Tensor, top: Tensor, boxes: Rectangles, canvas: Canvas, painter: Painter
+    images: Tensor, top: Tensor, boxes: Rectangles, canvas: Canvas, painter: ImagePainter
 ) -> Tensor:
     """Opaque objects that all read `images`: each pixel samples the object that `topmost` finds.
 
@@ -50,14 +57,13 @@ def paint_topmost(
     return images.index_copy(1, place, colour)
 
 
-@on_flat
-def paint_layers(images: Tensor, pixels: Pixels, painter: Painter) -> Tensor:
-    """Objects with coverage that all read `images`: one sampling, then "over" layer by layer."""
+def paint_layers(images: Images, pixels: Pixels, painter: Painter) -> Images:
+    """Objects with coverage that see none of the others: one sampling, then "over" by layers."""
     pixels, sizes, place = by_layer(pixels)
-    colour, alpha = painter(images, pixels)
+    colour, alpha = painter(pixels)
     if alpha is None:
         alpha = torch.ones_like(colour[0])
-    return images.index_copy(1, place, over(images[:, place], colour, alpha, sizes))
+    return with_pixels(images, place, over(pixels_at(images, place), colour, alpha, sizes))
 
 
 @on_flat
@@ -65,7 +71,7 @@ def paint_levels(
     images: Tensor,
     boxes: Rectangles,
     canvas: Canvas,
-    painter: Painter,
+    painter: ImagePainter,
     round_: Callable[[Tensor], Tensor],
     rows: Rows | None = None,
 ) -> Tensor:

@@ -23,7 +23,7 @@ from warpkit.engine.compositing.gather import (
     sample_lines,
     sample_opaque,
 )
-from warpkit.engine.compositing.over import Painter
+from warpkit.engine.compositing.over import ImagePainter, Painter
 from warpkit.engine.compositing.rectangles import Pixels, Rectangles, Rows, pixels_of
 from warpkit.engine.compositing.source_maps import source
 from warpkit.engine.sampling.bounds import at_least_zero, clamped
@@ -54,7 +54,7 @@ def patch_painter(
     flat, step = _flat(patches)
     cover, cover_step = (flat, 0) if mask is None else _flat(mask)
 
-    def painter(images: Tensor, pixels: Pixels) -> tuple[Tensor, Tensor | None]:
+    def painter(pixels: Pixels) -> tuple[Tensor, Tensor | None]:
         offset, cover_start = step * pixels.object, cover_step * pixels.object
 
         def index_of(row: Tensor, column: Tensor) -> Tensor:
@@ -106,7 +106,7 @@ def window_painter(
     mask: Tensor | None,
     edges: Tensor | None,
     rows: Rows | None = None,
-) -> Painter:
+) -> ImagePainter:
     """Paint the images' content in the objects' own rectangles.
 
     mask: (1, P), for all pixels of all rectangles in the order of `pixels_of`. edges: (N, 4), the
