@@ -96,7 +96,8 @@ void Tile<R, DOWN>::copy(const WarpCall &p, int64_t source, int64_t channel, int
                          const R *fill) {
     const int64_t plane = p.plane, pixel = p.pixel;
     const S *from = at<const S>(p.image) + source + channel * plane;
-    if (!boxed) return copy_taps(p, from, count, fill);
+    if (!boxed && taps == 2) return copy_taps<2>(p, from, count, fill);
+    if (!boxed) return copy_taps<0>(p, from, count, fill);
     int64_t first = clamped(-left, 0, columns), last = clamped(p.width - left, first, columns);
     bool folds = !misses(p.border_x) && (first > 0 || last < columns);
     const int64_t count_x = columns, x_left = left;
@@ -163,19 +164,36 @@ void Tile<R, DOWN>::copy_pixels(int64_t to, const R *line, const R *end, int64_t
         for (int64_t n = stop; n < b; n += L) store(window[k] + to + n, splat<V>(fill[k]));
 }
 
-template <class R, int DOWN> template <class S>
+// TAPS: the number along an axis, or 0 for any.
+template <class R, int DOWN> template <int TAPS, class S>
 void Tile<R, DOWN>::copy_taps(const WarpCall &p, const S *from, int count, const R *fill) {
+    const int64_t each = TAPS ? TAPS : taps;
+    const int64_t line = p.line, pixel = p.pixel, plane = p.plane;
     for (int64_t r = 0; r < height; r++)
         for (int64_t c = 0; c < width; c++) {
-            int64_t q = this->number(r, c), n = q * taps * taps;
-            bool some = whole || missing[q] != R(NO_TAP);
-            for (int64_t j = 0; j < taps; j++)
-                for (int64_t i = 0; i < taps; i++, n++) {
-                    int64_t x, y;
-                    bool there = some && tap(p, q, i, j, x, y);
+            const int64_t q = this->number(r, c);
+            const int64_t x = column[q] - before, y = row[q] - before;
+            const bool some = whole || missing[q] != R(NO_TAP);
+            const bool all =
+                some && x >= 0 && y >= 0 && x + each <= p.width && y + each <= p.height;
+            int64_t n = q * each * each;
+            if (all) {  // without a look at the border: a third of the time, and less
+                const S *corner = from + y * line + x * pixel;
+                for (int k = 0; k < count; k++, corner += plane) {
+                    R *to = window[k] + n;
+                    for (int64_t j = 0; j < each; j++)
+                        for (int64_t i = 0; i < each; i++)
+                            to[j * each + i] = R(corner[j * line + i * pixel]);
+                }
+                continue;
+            }
+            for (int64_t j = 0; j < each; j++)
+                for (int64_t i = 0; i < each; i++, n++) {
+                    int64_t u, v;
+                    const bool there = some && tap(p, q, i, j, u, v);
                     for (int k = 0; k < count; k++) {
                         R value = fill[k];
-                        if (there) value = R(from[k * p.plane + y * p.line + x * p.pixel]);
+                        if (there) value = R(from[k * plane + v * line + u * pixel]);
                         window[k][n] = value;
                     }
                 }
