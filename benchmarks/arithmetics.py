@@ -1,20 +1,13 @@
 """What other libraries' pixels cost with gradients: python -m benchmarks.arithmetics
 
 The gradient of every arithmetic is that of "exact". Every case first proves that, then times a call
-with all its gradients in every arithmetic, in turns on one thread. The ratio is the median over the
-turns of (arithmetic / exact); the aim is 1.5. Times are the processor's, which other load hardly
-changes.
+with all its gradients in every arithmetic, as `harness` says; the aim is 1.5 times "exact".
 """
 
 from __future__ import annotations
 
-import argparse
-import csv
-import statistics
-import time
 from collections.abc import Callable, Iterator
 from functools import partial
-from pathlib import Path
 from typing import NamedTuple
 
 import torch
@@ -22,12 +15,10 @@ from torch import Tensor
 from torch.testing import assert_close
 
 import warpkit as wk
-from benchmarks.indexing import about
+from benchmarks import harness
 from warpkit import camera
-from warpkit.cli.bench.timing import Turns, in_turns, ratio
 from warpkit.types import Arithmetic
 
-ROWS = Path(__file__).parents[1] / "data" / "benchmarks" / "arithmetics.csv"
 OPENCV = ("opencv4", "opencv5")
 GENERATOR = torch.Generator().manual_seed(0)
 
@@ -137,46 +128,15 @@ def prove_equal(case: Case) -> None:
             assert_close(found, exact, rtol=0, atol=case.apart * float(exact.abs().max()))
 
 
-def measure(case: Case, seconds: float) -> Iterator[dict[str, object]]:
-    """One row for each arithmetic."""
-    prove_equal(case)
-    calls = {"warpkit": case.exact}
-    calls |= {f"warpkit, {name}": call for name, call in case.others.items()}
-    ways = {name: partial(gradients, call, case.inputs) for name, call in calls.items()}
-    how = Turns(seconds=seconds, at_least=5, untimed=2, clock=time.process_time, rotate=True)
-    taken = in_turns(ways, how)
-    for name, times in taken.items():
-        yield {
-            "case": f"{case.name}, gradients",
-            "way": name,
-            "ms": f"{1e3 * statistics.median(times):.4g}",
-            "least_ms": f"{1e3 * min(times):.4g}",
-            "times_warpkit": f"{ratio(times, taken['warpkit']):.2f}",
-            "turns": len(times),
-        }
-
-
-def main() -> None:
-    """Measure all cases; write the rows and print them."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=6.0, help="for each case")
-    parser.add_argument("--only", default="", help="cases whose name contains this")
-    parser.add_argument("--noise", default="", help="note on other load of the machine")
-    parser.add_argument("--csv", type=Path, default=ROWS)
-    options = parser.parse_args()
-    torch.set_num_threads(1)
-    rows = []
+def cases() -> Iterator[harness.Case]:
+    """Each call with all its gradients, in "exact" and in the other arithmetics."""
     for case in (*warps(), *resizes()):
-        if options.only not in case.name:
-            continue
-        for row in measure(case, options.seconds):
-            rows.append({**row, **about(), "noise": options.noise})
-            print(*list(row.values())[:5], sep="  ", flush=True)
-    with options.csv.open("w", newline="") as file:
-        writer = csv.DictWriter(file, rows[0], lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
+        prove_equal(case)
+        calls = {"warpkit": case.exact}
+        calls |= {f"warpkit, {name}": call for name, call in case.others.items()}
+        ways = {name: partial(gradients, call, case.inputs) for name, call in calls.items()}
+        yield harness.Case(f"{case.name}, gradients", ways, "1.5")
 
 
 if __name__ == "__main__":
-    main()
+    harness.main(__doc__, "arithmetics", cases, seconds=6.0)

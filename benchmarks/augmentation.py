@@ -27,7 +27,7 @@ from kornia import __version__ as kornia_version
 from torch import Tensor
 from torchvision.transforms import v2
 
-from benchmarks.indexing import about
+from benchmarks.harness import about
 from warpkit import transforms
 from warpkit.cli.bench.timing import Turns, in_turns
 from warpkit.cli.image_files import read_image

@@ -18,7 +18,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from benchmarks.indexing import about
+from benchmarks.harness import about
 from warpkit import camera, flow
 from warpkit.cli.bench.timing import Turns, in_turns, ratio
 

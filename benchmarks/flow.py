@@ -19,7 +19,7 @@ from torch import Tensor
 from torch.testing import assert_close
 
 import warpkit as wk
-from benchmarks.indexing import about
+from benchmarks.harness import about
 from benchmarks.patches import peak_mb
 from warpkit import flow
 from warpkit.cli.bench.timing import Turns, in_turns

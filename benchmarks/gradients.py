@@ -21,7 +21,7 @@ from torch import Tensor
 from torch.testing import assert_close
 
 import warpkit as wk
-from benchmarks.indexing import about
+from benchmarks.harness import about
 from warpkit.cli.bench.timing import Turns, in_turns, ratio
 
 ROWS = Path(__file__).parents[1] / "data" / "benchmarks" / "gradients.csv"

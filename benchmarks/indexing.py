@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import argparse
 import csv
-import os
 import statistics
-import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -22,12 +20,11 @@ from torch import Tensor
 from torch.testing import assert_close
 
 import warpkit as wk
+from benchmarks.harness import about
 from warpkit.cli.bench.timing import Turns, in_turns, ratio
-from warpkit.core.environment import processor
 
 ROWS = Path(__file__).parents[1] / "data" / "benchmarks" / "indexing.csv"
 TURNS = 21
-LOAD = os.getloadavg()[0]
 
 
 class Case(NamedTuple):
@@ -129,18 +126,6 @@ def measure(case: Case, turns: int) -> Iterator[dict[str, object]]:
             "times_warpkit": f"{ratio(taken, seconds['warpkit']):.2f}",
             "turns": turns,
         }
-
-
-def about() -> dict[str, object]:
-    """The machine and the versions of a measurement."""
-    return {
-        "threads": torch.get_num_threads(),
-        "load": f"{LOAD:.1f}",  # load slows many small steps most
-        "machine": processor(),
-        "torch": torch.__version__,
-        "warpkit": wk.__version__,
-        "date": time.strftime("%Y-%m-%d"),
-    }
 
 
 def main() -> None:

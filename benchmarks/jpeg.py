@@ -26,7 +26,7 @@ import torch.nn.functional as F
 from PIL import Image
 from torch import Tensor
 
-from benchmarks.indexing import about
+from benchmarks.harness import about
 from warpkit.attacks import jpeg
 from warpkit.cli.bench.timing import Turns, in_turns, ratio
 from warpkit.engine.definitions import jpeg as definition

@@ -27,7 +27,7 @@ from torch.profiler import ProfilerActivity, profile
 from torch.testing import assert_close
 
 import warpkit as wk
-from benchmarks.indexing import about
+from benchmarks.harness import about
 from warpkit.cli.bench.timing import Turns, in_turns, ratio
 from warpkit.engine.backends.cpu.memory import release
 

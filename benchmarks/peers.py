@@ -25,7 +25,7 @@ from torch import Tensor
 import warpkit as wk
 import warpkit.opencv as wcv
 from benchmarks import align, flow
-from benchmarks.indexing import about
+from benchmarks.harness import about
 from warpkit import camera
 from warpkit.cli.bench.timing import Turns, in_turns
 

@@ -2,19 +2,13 @@
 
 Forward and backward. Every case first proves that warpkit and by hand agree in every value and, to
 1e-5, in the gradient; `F.interpolate` of the floats is the program that no one runs, within two
-levels of it. Then the ways are timed in turns. The ratio is the median over the turns of (other /
-warpkit), so that a slow moment hits both.
+levels of it. Then the ways are timed as `harness` says.
 """
 
 from __future__ import annotations
 
-import argparse
-import csv
-import statistics
 from collections.abc import Callable, Iterator
 from functools import partial
-from pathlib import Path
-from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -22,24 +16,14 @@ from torch import Tensor
 from torch.testing import assert_close
 
 import warpkit as wk
-from benchmarks.indexing import about
+from benchmarks import harness
+from benchmarks.harness import Case
 from warpkit.attacks import Pipeline
-from warpkit.cli.bench.timing import Turns, in_turns, ratio
 from warpkit.gradients import straight_through
 
-ROWS = Path(__file__).parents[1] / "data" / "benchmarks" / "pipelines.csv"
-TURNS = 15
 PYRAMID = (64, 96, 128, 160, 192, 224)
 
 Way = Callable[[Tensor], list[Tensor]]
-
-
-class Case(NamedTuple):
-    """Images, and ways to the results that a program makes of them."""
-
-    name: str
-    images: Tensor
-    ways: dict[str, Way]
 
 
 def resize(side: int) -> Callable[[Tensor], Tensor]:
@@ -68,7 +52,7 @@ def cases() -> Iterator[Case]:
         "by hand": lambda x: by_hand(x, (224,)),
         "F.interpolate": interpolated,
     }
-    yield Case("Pillow's resize of 8 x 3 x 480 x 640 to 224", images, ways)
+    yield proved("Pillow's resize of 8 x 3 x 480 x 640 to 224", images, ways)
     ends = Pipeline({side: resize(side) for side in PYRAMID})
     single = [Pipeline(resize(side)) for side in PYRAMID]
     ways = {
@@ -76,7 +60,7 @@ def cases() -> Iterator[Case]:
         "a Pipeline for each": lambda x: [each(x) for each in single],
         "by hand": lambda x: by_hand(x, PYRAMID),
     }
-    yield Case("Pillow's resize of 8 x 3 x 480 x 640 to six sizes", images, ways)
+    yield proved("Pillow's resize of 8 x 3 x 480 x 640 to six sizes", images, ways)
 
 
 def run(way: Way, images: Tensor) -> tuple[list[Tensor], Tensor]:
@@ -88,47 +72,16 @@ def run(way: Way, images: Tensor) -> tuple[list[Tensor], Tensor]:
     return [x.detach() for x in made], grad
 
 
-def prove_equal(case: Case) -> None:
-    values, grad = run(case.ways["warpkit"], case.images)
-    for name, way in case.ways.items():
-        others, other_grad = run(way, case.images)
-        for value, other in zip(values, others, strict=True):
-            assert_close(other, value, rtol=0, atol=2 / 255 if name == "F.interpolate" else 0)
+def proved(name: str, images: Tensor, ways: dict[str, Way]) -> Case:
+    """The case of images (N, 3, H, W), if its ways agree."""
+    values, grad = run(ways["warpkit"], images)
+    for other, way in ways.items():
+        results, other_grad = run(way, images)
+        for value, result in zip(values, results, strict=True):
+            assert_close(result, value, rtol=0, atol=2 / 255 if other == "F.interpolate" else 0)
         assert_close(other_grad, grad, rtol=0, atol=1e-5)
-
-
-def measure(case: Case, turns: int) -> Iterator[dict[str, object]]:
-    """One row for each way."""
-    prove_equal(case)
-    calls = {name: partial(run, way, case.images) for name, way in case.ways.items()}
-    seconds = in_turns(calls, Turns(turns, untimed=2, rotate=True))
-    for name, taken in seconds.items():
-        yield {
-            "case": case.name,
-            "way": name,
-            "ms": f"{1e3 * statistics.median(taken):.1f}",
-            "times_warpkit": f"{ratio(taken, seconds['warpkit']):.2f}",
-            "turns": turns,
-        }
-
-
-def main() -> None:
-    """Measure all cases; write the rows and print them."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--turns", type=int, default=TURNS)
-    parser.add_argument("--csv", type=Path, default=ROWS)
-    options = parser.parse_args()
-    torch.set_num_threads(options.threads)
-    rows = [{**row, **about()} for case in cases() for row in measure(case, options.turns)]
-    options.csv.parent.mkdir(parents=True, exist_ok=True)
-    with options.csv.open("w", newline="") as file:
-        writer = csv.DictWriter(file, rows[0])
-        writer.writeheader()
-        writer.writerows(rows)
-    for row in rows:
-        print(*list(row.values())[:5], sep="  ")
+    return Case(name, {other: partial(run, way, images) for other, way in ways.items()}, "1/1.2")
 
 
 if __name__ == "__main__":
-    main()
+    harness.main(__doc__, "pipelines", cases, seconds=8.0)

@@ -1,20 +1,15 @@
 """Views of the sphere, compared with py360convert and equilib: python -m benchmarks.spheres
 
 Every case first proves that its ways agree, in the peer's own convention (`Convention`), then times
-them in turns on one thread and takes the least time of each, because other load can only add to a
-time. py360convert caches the maps of its last views, and equilib its grid: both are timed with
-their caches, and py360convert also for a new view.
+them as `harness` says. py360convert caches the maps of its last views, and equilib its grid: both
+are timed with their caches, and py360convert also for a new view.
 """
 
 from __future__ import annotations
 
-import argparse
-import csv
 import math
-from collections.abc import Callable, Iterator
-from importlib.metadata import version
-from pathlib import Path
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import NamedTuple
 
 import cv2
 import numpy as np
@@ -22,25 +17,14 @@ import torch
 from torch import Tensor
 
 import warpkit as wk
-from benchmarks.indexing import about
+from benchmarks import harness
+from benchmarks.harness import Case
 from warpkit import camera
-from warpkit.cli.bench.timing import Turns, in_turns
 from warpkit.engine.sampling import sphere as definition
 
-ROWS = Path(__file__).parents[1] / "data" / "benchmarks" / "spheres.csv"
 SPHERE, SIZE, FIELD = (1080, 2160), (1080, 1920), 90.0
 YAW, PITCH = 40.0, 15.0
 TURN = camera.rotation(yaw=YAW, pitch=PITCH)
-
-Way = Callable[[], Any]
-
-
-class Case(NamedTuple):
-    """Several ways to compute the same result."""
-
-    name: str
-    aim: str
-    ways: dict[str, Way]
 
 
 def smooth() -> Tensor:
@@ -134,7 +118,7 @@ def cases() -> Iterator[Case]:
         "float64 places and remap": lambda: by_remap(sphere, to_rays),
     }
     shape = "{} x {} of 3 x {} x {}".format(*SIZE, *SPHERE)
-    yield Case(f"from_sphere, {shape}", "1 of py360convert's, 3 of equilib's", ways)
+    yield Case(f"from_sphere, {shape}", ways, "1 of py360convert's, 3 of equilib's")
 
     leaves = [sphere.clone().requires_grad_(), turn.clone().requires_grad_()]
     grad = torch.rand(3, *SIZE, generator=torch.Generator().manual_seed(0))
@@ -144,39 +128,11 @@ def cases() -> Iterator[Case]:
         return torch.autograd.grad(seen, leaves, grad)
 
     ways = {"warpkit": with_gradients, "warpkit, forward alone": view}
-    yield Case(f"from_sphere, gradients to rotation and picture, {shape}", "1/3 at least", ways)
-
-
-def least(case: Case, seconds: float) -> dict[str, float]:
-    """The least time of each way, in ms."""
-    times = in_turns(case.ways, Turns(seconds=seconds, at_least=3, untimed=0))
-    return {name: 1e3 * min(taken) for name, taken in times.items()}
-
-
-def main() -> None:
-    """Measure, print and write."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=30.0, help="for each case")
-    parser.add_argument("--noise", default="", help="note on other load of the machine")
-    parser.add_argument("--csv", type=Path, default=ROWS)
-    options = parser.parse_args()
-    torch.set_num_threads(1)
-    cv2.setNumThreads(1)
-    packages = {name: version(name) for name in ("py360convert", "pyequilib")}
-    packages["opencv"] = cv2.__version__
-    rows = []
-    for case in cases():
-        taken = least(case, options.seconds)
-        for name, ms in taken.items():
-            row = {"case": case.name, "way": name, "ms": f"{ms:.4g}"}
-            row["times_warpkit"] = f"{ms / taken['warpkit']:.2f}"
-            rows.append(row | {"aim": case.aim, **about(), **packages, "noise": options.noise})
-            print(*list(rows[-1].values())[:4], sep="  ", flush=True)
-    with options.csv.open("w", newline="") as file:
-        writer = csv.DictWriter(file, rows[0], lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
+    name = f"from_sphere, gradients to rotation and picture, {shape}"
+    yield Case(name, ways, "1/3 at least")
 
 
 if __name__ == "__main__":
-    main()
+    cv2.setNumThreads(1)
+    packages = ("py360convert", "pyequilib", "opencv-python-headless")
+    harness.main(__doc__, "spheres", cases, seconds=30.0, packages=packages)

@@ -1,0 +1,98 @@
+"""What benchmarks share: their cases, the command line, and the rows of their tables.
+
+Ways are timed in turns on one thread. Times are the processor's, which other load hardly changes,
+and ratios are medians over the turns, so that a slow moment affects both.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import os
+import statistics
+import time
+from collections.abc import Callable, Iterable
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+
+import warpkit as wk
+from warpkit.cli.bench.timing import Turns, in_turns, ratio
+from warpkit.core.environment import processor
+
+FOLDER = Path(__file__).parents[1] / "data" / "benchmarks"
+LOAD = os.getloadavg()[0]
+
+Way = Callable[[], Any]
+
+
+class Case(NamedTuple):
+    """Several ways to compute the same result; the first is warpkit's."""
+
+    name: str
+    ways: dict[str, Way]
+    aim: str = ""
+
+
+def about() -> dict[str, object]:
+    """The machine and the versions of a measurement."""
+    return {
+        "threads": torch.get_num_threads(),
+        "load": f"{LOAD:.1f}",  # load slows many small steps most
+        "machine": processor(),
+        "torch": torch.__version__,
+        "warpkit": wk.__version__,
+        "date": time.strftime("%Y-%m-%d"),
+    }
+
+
+def rows_of(case: Case, seconds: float) -> Iterable[dict[str, object]]:
+    """One row for each way."""
+    how = Turns(seconds=seconds, at_least=5, untimed=2, clock=time.process_time, rotate=True)
+    taken = in_turns(case.ways, how)
+    first = next(iter(taken.values()))
+    for name, times in taken.items():
+        yield {
+            "case": case.name,
+            "way": name,
+            "ms": f"{1e3 * statistics.median(times):.4g}",
+            "least_ms": f"{1e3 * min(times):.4g}",
+            "times_warpkit": f"{ratio(times, first):.2f}",
+            "aim": case.aim,
+            "turns": len(times),
+        }
+
+
+def main(
+    about_it: str | None,
+    name: str,
+    cases: Callable[[], Iterable[Case]],
+    *,
+    seconds: float,
+    packages: Iterable[str] = (),
+) -> None:
+    """Measure all cases, print them, and write data/benchmarks/NAME.csv.
+
+    seconds: for each case, by default; packages: those whose versions matter.
+    """
+    parser = argparse.ArgumentParser(description=about_it)
+    parser.add_argument("--seconds", type=float, default=seconds, help="for each case")
+    parser.add_argument("--only", default="", help="cases whose name contains this")
+    parser.add_argument("--noise", default="", help="note on other load of the machine")
+    parser.add_argument("--csv", type=Path, default=FOLDER / f"{name}.csv")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    versions = {package: version(package) for package in packages}
+    rows = []
+    for case in cases():
+        if options.only not in case.name:
+            continue
+        for row in rows_of(case, options.seconds):
+            rows.append({**row, **about(), **versions, "noise": options.noise})
+            print(*list(row.values())[:5], sep="  ", flush=True)
+    with options.csv.open("w", newline="") as file:
+        writer = csv.DictWriter(file, rows[0], lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
