@@ -12,6 +12,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
+from warpkit.engine.backends.cuda.kernels import kernel
 from warpkit.engine.backends.cuda.positions import (
     PERSPECTIVE,
     POINTS,
@@ -24,7 +25,7 @@ from warpkit.engine.backends.cuda.positions import (
 from warpkit.engine.backends.cuda.weights import normalize, tap_coverage, weigh
 
 
-@triton.jit
+@kernel
 def backward_kernel(
     grad, image, mapping, fill, grad_mapping, grad_fill,
     channels, height, width, out_height, out_width, tiles,

@@ -5,9 +5,9 @@
 
 from __future__ import annotations
 
-import triton
 import triton.language as tl
 
+from warpkit.engine.backends.cuda.kernels import kernel
 from warpkit.engine.backends.cuda.positions import (
     ROUND,
     first_tap,
@@ -19,7 +19,7 @@ from warpkit.engine.backends.cuda.positions import (
 from warpkit.engine.backends.cuda.weights import normalize, tap_coverage, weigh
 
 
-@triton.jit
+@kernel
 def forward_kernel(
     image, mapping, fill, out,
     channels, height, width, out_height, out_width, tiles,

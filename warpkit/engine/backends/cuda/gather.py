@@ -18,6 +18,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
+from warpkit.engine.backends.cuda.kernels import kernel
 from warpkit.engine.backends.cuda.positions import (
     AFFINE,
     INFINITY,
@@ -38,7 +39,7 @@ WIDER = tl.constexpr(1 + 1e-12)
 """And by this factor: if a column is 1e15 source pixels wide, rounding moves them by more."""
 
 
-@triton.jit
+@kernel
 def gather_kernel(
     grad, mapping, grad_image,
     channels, height, width, out_height, out_width, tiles, groups, splits, readers,

@@ -14,11 +14,12 @@ import triton
 import triton.language as tl
 
 from warpkit.engine.backends.cuda.gather import SLACK, WIDER, most_columns, rows_of
+from warpkit.engine.backends.cuda.kernels import kernel
 from warpkit.engine.backends.cuda.positions import AFFINE, read_map, tile_corner, tile_pixels
 from warpkit.engine.backends.cuda.weights import weight_apart
 
 
-@triton.jit
+@kernel
 def gather_affine_kernel(
     grad, mapping, grad_image,
     channels, height, width, out_height, out_width, tiles, groups, splits, readers,

@@ -7,6 +7,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from warpkit.engine.backends.cuda.kernels import kernel
 from warpkit.engine.backends.cuda.positions import AFFINE, INFINITY, finite
 from warpkit.engine.backends.cuda.work import launch
 from warpkit.engine.sampling.maps import inverse_vjp
@@ -15,7 +16,7 @@ MATRICES = 128
 """Matrices per program: one per thread."""
 
 
-@triton.jit
+@kernel
 def invert_kernel(matrix, to_source, count, KIND: tl.constexpr, BLOCK: tl.constexpr):
     """As `maps.inverse_map`, in its order of operations."""
     n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
