@@ -1,9 +1,11 @@
 """Warps on a CUDA device, compared with grid_sample, kornia and a copy: scripts/bench --device cuda
 
-Every case first proves that its ways agree, then times them in turns with device events. Inputs
-rotate through several sets, so that no cache holds them. The targets for an H200 or similar GPU:
-forward >= 70 % of a copy's bandwidth, with gradients >= 3 times grid_sample, extra memory <= 1.1
-times the output, one image under 1024 matrices >= 8 times an expanded image.
+Every case first proves that its ways agree, then times them in turns with device events, and beside
+these the host's part of a call. Inputs rotate through several sets, so that no cache holds them;
+each way's map is in its own form before the clock starts. kornia takes part where it is installed.
+Rows are written as they are measured. The targets for an H200 or similar GPU: forward >= 70 % of a
+copy's bandwidth, with gradients >= 3 times grid_sample, extra memory <= 1.1 times the output, one
+image under 1024 matrices >= 8 times an expanded image.
 
 Without a device nothing is timed, but the ways of every case are checked on small images.
 """
@@ -15,8 +17,10 @@ import csv
 import statistics
 import time
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from functools import partial
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
@@ -30,6 +34,7 @@ ROWS = Path(__file__).parents[1] / "data" / "benchmarks" / "cuda.csv"
 TURNS = 31
 SETS = 4
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+PACKAGES = ("torch", "triton", "kornia")
 Way = Callable[[Tensor, Tensor], Tensor]
 
 
@@ -93,8 +98,18 @@ def points_of(matrix: Tensor, size: tuple[int, int]) -> Tensor:
     return wk.transform_points(wk.invert(matrix.double()), at).reshape(-1, *size, 2).float()
 
 
+def own_map(case: Case, way: str, where: Tensor) -> Tensor:
+    """The map in a way's own form: for grid_sample a theta, or a grid from -1 to 1."""
+    size = case.shape[-2:]
+    if way != "grid_sample":
+        return where
+    if case.points:
+        return (2 * where + 1) / where.new_tensor(size[::-1]) - 1
+    return wk.to_theta(where, size, size).float()
+
+
 def ways(case: Case) -> Iterator[tuple[str, Way]]:
-    """Each way's name and function of an image and a map."""
+    """Each way's name and function of an image and a map of `own_map`."""
     (height, width), maps = case.shape[-2:], case.maps
     call = wk.remap if case.points else wk.warp_affine
     yield "warpkit", partial(call, interpolation=case.interpolation)
@@ -103,17 +118,16 @@ def ways(case: Case) -> Iterator[tuple[str, Way]]:
 
     def grid_sample(image: Tensor, where: Tensor) -> Tensor:
         image = image.expand(maps, *image.shape[1:])
-        if case.points:
-            grid = (2 * where + 1) / where.new_tensor((width, height)) - 1
-        else:
-            theta = wk.to_theta(where, (height, width), (height, width))
-            grid = F.affine_grid(theta.float(), list(image.shape), align_corners=False)
-        grid = grid.to(image.dtype)
-        return F.grid_sample(image, grid, mode=case.interpolation, align_corners=False)
+        if not case.points:
+            where = F.affine_grid(where, list(image.shape), align_corners=False)
+        where = where.to(image.dtype)
+        return F.grid_sample(image, where, mode=case.interpolation, align_corners=False)
 
     yield "grid_sample", grid_sample
     # kornia's bicubic has another grid, and it cannot invert matrices of half types
     if case.points or case.interpolation == "bicubic" or case.dtype != torch.float32:
+        return
+    if find_spec("kornia") is None:
         return
     from kornia.geometry.transform import warp_affine
 
@@ -138,7 +152,7 @@ def prove_equal(case: Case, image: Tensor, where: Tensor) -> None:
     call = wk.remap if case.points else wk.warp_affine
     truth = call(image, where[few], interpolation=case.interpolation, backend="reference")
     for name, way in ways(case._replace(maps=where[few].shape[0])):
-        far = (way(image, where[few]).float() - truth.float()).abs() > 1e-2
+        far = (way(image, own_map(case, name, where[few])).float() - truth.float()).abs() > 1e-2
         rate = far.double().mean().item()
         # half types also round grid_sample's coordinates: they are off by pixels
         if name == "warpkit" or case.dtype == torch.float32:
@@ -155,21 +169,29 @@ def measure(case: Case, turns: int) -> Iterator[dict[str, object]]:
     if not case.gradients:
         # reads and writes as many bytes as the output has: a bound for warps of equal sizes
         calls["copy"] = lambda _i, _w, grad: grad.clone()
+    given = {
+        name: [(image, own_map(case, name, where), grad) for image, where, grad in sets]
+        for name in calls
+    }
     times: dict[str, list[float]] = {name: [] for name in calls}
+    host: dict[str, list[float]] = {name: [] for name in calls}
     memory: dict[str, float] = {}
     for turn in range(turns + 3):
         for name, call in calls.items():
-            arguments = sets[turn % SETS]
+            arguments = given[name][turn % SETS]
             torch.cuda.reset_peak_memory_stats()
             before = torch.cuda.memory_allocated()
             start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
             torch.cuda.synchronize()
             start.record()
+            begin = time.perf_counter()
             result = call(*arguments)
+            called = time.perf_counter() - begin
             end.record()
             torch.cuda.synchronize()
             if turn >= 3:  # the first turns compile kernels and fill the allocator
                 times[name].append(start.elapsed_time(end))
+                host[name].append(called)
             grad = arguments[2]
             extra = torch.cuda.max_memory_allocated() - before
             memory[name] = extra / (grad.numel() * grad.element_size())
@@ -184,11 +206,12 @@ def measure(case: Case, turns: int) -> Iterator[dict[str, object]]:
             "way": name,
             "ms": f"{statistics.median(taken):.4f}",
             "times_warpkit": f"{statistics.median(a / b for a, b in pairs):.2f}",
+            "host_us": f"{1e6 * min(host[name]):.0f}",
             "peak_over_output": f"{memory[name]:.2f}",
             "bar": case.bar,
             "turns": turns,
             "device": torch.cuda.get_device_name(),
-            **{package: version(package) for package in ("torch", "triton", "kornia")},
+            **{name: version(name) if find_spec(name) else "" for name in PACKAGES},
             "warpkit": wk.__version__,
             "date": time.strftime("%Y-%m-%d"),
         }
@@ -214,19 +237,20 @@ def main() -> None:
     if DEVICE != "cuda":
         rehearse()
         return
-    rows = []
-    for case in cases():
-        if options.quick and not case.bar:
-            continue
-        for row in measure(case, 9 if options.quick else TURNS):
-            rows.append(row)
-            print("  ".join(f"{row[key]!s:<20}" for key in list(row)[:9]), flush=True)
-    if options.out:
-        options.out.parent.mkdir(parents=True, exist_ok=True)
-        with options.out.open("w", newline="") as file:
-            writer = csv.DictWriter(file, rows[0])
-            writer.writeheader()
-            writer.writerows(rows)
+    with options.out.open("w", newline="") if options.out else nullcontext() as file:
+        writer = None
+        for case in cases():
+            if options.quick and not case.bar:
+                continue
+            for row in measure(case, 9 if options.quick else TURNS):
+                print("  ".join(f"{row[key]!s:<20}" for key in list(row)[:10]), flush=True)
+                if file is None:
+                    continue
+                if writer is None:
+                    writer = csv.DictWriter(file, row, lineterminator="\n")
+                    writer.writeheader()
+                writer.writerow(row)
+                file.flush()  # a lease may end at any moment
 
 
 if __name__ == "__main__":

@@ -123,6 +123,7 @@ def compared(measure: str, view: Tensor | None, samples: Tensor, part: Tensor) -
     """
     if measure == "variance":
         return _variance(view, samples, part)
+    assert view is not None  # other measures need one
     own = torch.where(part, view, 0.0)  # not 0 times it: it may be infinite
     each = own * samples if measure == "correlation" else own - samples
     if measure == "absolute":

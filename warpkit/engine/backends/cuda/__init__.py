@@ -46,6 +46,10 @@ def unsupported_reasons(image: Tensor, rule: SamplingRule) -> list[str]:
         reasons.append(f"needs a CUDA tensor, got {image.device}")
     elif not HAS_TRITON:
         reasons.append("needs Triton 3.3 or newer: pip install triton")
+    elif image.is_cuda:
+        from warpkit.engine.backends.cuda.toolchain import missing
+
+        reasons += missing(image.device)
     if exports_to_onnx():
         reasons.append(NO_ONNX)
     if image.dtype not in DTYPES:

@@ -5,6 +5,7 @@ they are computed again.
 """
 
 # pyright: reportGeneralTypeIssues=false, reportArgumentType=false, reportOperatorIssue=false
+# pyright: reportPossiblyUnbound=false
 
 from __future__ import annotations
 

@@ -122,7 +122,9 @@ def _scales(grad: Tensor, image_readers: ImageReaders) -> Tensor:
 
     It is NaN if the gradient is not finite, so the channel's gradient becomes NaN.
     """
-    total = torch.linalg.vector_norm(grad, 1, dim=(-2, -1), dtype=torch.float64)
+    # a sum in float64 would first convert the gradient: 8 bytes a value
+    largest = torch.linalg.vector_norm(grad, torch.inf, dim=(-2, -1))
+    total = largest.double() * prod(grad.shape[-2:])
     total = total.reshape(-1, image_readers.mod, image_readers.div, grad.shape[-3]).sum((0, 2))
     exponent = torch.frexp(total).exponent
     scale = torch.exp2((57 - exponent.double()).clamp(max=900))

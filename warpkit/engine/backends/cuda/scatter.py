@@ -1,9 +1,10 @@
 """The gradient to the image as a fixed-point scatter, for points and borders that repeat pixels.
 
 Integers have the same sum in any order, so atomics are exact and repeatable. Each channel of each
-image has its own scale, for which the sum of its gradient's magnitudes is 2^57. So no sum
-overflows, and rounding is 2^-58 of that sum per term. float64 keeps the remainder in a second
-integer. The cost: TAPS^2 atomics per value, and 8 bytes (16 for float64) per source value.
+image has its own scale, for which its gradient's largest magnitude times the number of its values
+is at most 2^57. So no sum overflows, and rounding is 2^-58 of that product per term. float64 keeps
+the remainder in a second integer. The cost: TAPS^2 atomics per value, and 8 bytes (16 for float64)
+per source value.
 """
 
 # pyright: reportGeneralTypeIssues=false, reportArgumentType=false
@@ -11,9 +12,9 @@ integer. The cost: TAPS^2 atomics per value, and 8 bytes (16 for float64) per so
 
 from __future__ import annotations
 
-import triton
 import triton.language as tl
 
+from warpkit.engine.backends.cuda.kernels import kernel
 from warpkit.engine.backends.cuda.positions import (
     MISSING,
     first_tap,
@@ -25,7 +26,7 @@ from warpkit.engine.backends.cuda.positions import (
 from warpkit.engine.backends.cuda.weights import normalize, weigh
 
 
-@triton.jit
+@kernel
 def scatter_kernel(
     grad, mapping, scale, units, rests,
     channels, height, width, out_height, out_width, tiles,
@@ -84,7 +85,7 @@ def scatter_kernel(
                     tl.atomic_add(rests + to, rest, mask=some, sem="relaxed")
 
 
-@triton.jit
+@kernel
 def collect_kernel(
     units, rests, scale, grad_image, values, area, rest_scale, channels,
     REAL: tl.constexpr, LAST: tl.constexpr, BLOCK: tl.constexpr,

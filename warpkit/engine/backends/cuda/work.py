@@ -124,7 +124,7 @@ def in_cycle(tensor: Tensor, batch: Sequence[int], core: int) -> tuple[Tensor, i
     if turns is None:  # repeated in an outer and an inner dimension, so it must be copied
         tensor = tensor.expand(*batch, *tensor.shape[tensor.ndim - core :])
         turns = 1, prod(batch)
-    return tensor.contiguous(), *turns
+    return tensor.contiguous(), turns[0], turns[1]
 
 
 def _strides_of(fill: Tensor, batch: tuple[int, ...]) -> tuple[Tensor, dict[str, int]]:
