@@ -14,8 +14,9 @@ import warpkit as wk
 import warpkit.opencv as wcv
 from warpkit.engine.arithmetic.opencv_lenses import Criteria
 from warpkit.engine.backends.cpu import fits, inverse, maps, moments, pictures
+from warpkit.engine.definitions.sweep import MEASURES
 from warpkit.engine.sampling.rules import BORDERS, INTERPOLATIONS
-from warpkit.types import DepthKind, Filter, Interpolation, LensModel
+from warpkit.types import Border, DepthKind, Filter, Interpolation, LensModel, Measure
 
 
 def noise(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
@@ -68,6 +69,31 @@ def depth_warps_of(model: LensModel, dtype: torch.dtype) -> None:
     pose[:, 0, 3] = 0.2
     image, depth = noise(2, 3, 45, 53, dtype=dtype), noise(2, 1, 45, 53).to(dtype) + 0.5
     pushed(partial(seen, model), image, depth, pose, camera, k)
+
+
+def correlations_of(radius: int, border: Border, moved: bool) -> None:
+    """Features around every pixel's place, and their gradients."""
+    flow = (8 * noise(2, 21, 37, 2),) if moved else ()
+    pushed(
+        lambda *tensors: wk.flow.correlation(*tensors, radius=radius, border=border),
+        noise(2, 19, 21, 37), noise(2, 19, 25, 33), *flow,
+    )  # fmt: skip
+
+
+def sweeps_of(measure: Measure, border: Border | None, model: LensModel) -> None:
+    """Features compared at depths, of planes or of pixels, and their gradients."""
+    camera = torch.tensor([[50.0, 0, 18], [0, 52, 10], [0, 0, 1]]).double()
+    pose, k = torch.eye(4).double().repeat(2, 1, 1), 0.02 * noise(4).double()
+    pose[:, 0, 3] = torch.tensor([0.2, -0.2])
+    for shape in ((3, 1, 1), (3, 21, 37)):
+        pushed(
+            lambda r, s, d, p, c, k: wk.camera.plane_sweep(
+                r, s, d, c, p, c[None], source_distortions=k[None], model=model, measure=measure,
+                border=border, groups=3,
+            ).cost,
+            noise(21, 21, 37), noise(2, 21, 25, 33), noise(*shape).double() + 0.5, pose,
+            camera.clone(), k,
+        )  # fmt: skip
 
 
 def spheres_of(interpolation: Interpolation) -> None:
@@ -301,4 +327,11 @@ def usual_calls() -> dict[str, Callable[[], Any]]:
             ),
             noise(2, 3, 45, 53, dtype=t),
         )
+    for radius, border, moved in (
+        (4, "constant", True), (2, "replicate", False), (9, "reflect", True),
+    ):  # fmt: skip
+        made[f"correlation {radius}"] = lambda r=radius, b=border, m=moved: correlations_of(r, b, m)
+    for n, measure in enumerate(MEASURES):
+        border, model = (None, "constant", "wrap")[n % 3], ("brown", "fisheye")[n % 2]
+        made[f"sweep {measure}"] = lambda m=measure, b=border, o=model: sweeps_of(m, b, o)
     return made

@@ -20,7 +20,7 @@ from warpkit.engine.definitions.depth import KINDS
 from warpkit.engine.definitions.lens_models import COUNTS, Lens
 from warpkit.engine.definitions.sweep import MEASURES
 from warpkit.engine.definitions.sweep import Sweep as Options
-from warpkit.engine.operators.sweep import SWEEP
+from warpkit.engine.operators.sweep import sweep
 from warpkit.engine.sampling import features
 from warpkit.engine.sampling.reference import compute_dtype
 from warpkit.geometry.arguments import floats
@@ -145,7 +145,7 @@ def plane_sweep(
     pinhole = cameras.own.model == "brown" and not cameras.own.k
     options = Options(kind, cameras.others.model, pinhole, size, measure, groups, chosen)
     real = compute_dtype(sources.dtype)
-    found, seen = SWEEP(
+    found, seen = sweep(
         options,
         sources.to(real),
         planes if planes.dtype in (torch.float32, torch.float64) else planes.double(),

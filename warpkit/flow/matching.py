@@ -15,7 +15,7 @@ from warpkit.core.integers import WHOLE_NUMBERS, plain_integer
 from warpkit.core.sharding import batched
 from warpkit.core.slips import look_at_flow
 from warpkit.engine.definitions.correlation import Square
-from warpkit.engine.operators.correlation import CORRELATION
+from warpkit.engine.operators import correlation as operator
 from warpkit.engine.sampling import features
 from warpkit.engine.sampling.reference import compute_dtype
 from warpkit.geometry.arguments import floats
@@ -80,7 +80,9 @@ def correlation(
     shapes = zip(("first", "second", "flow"), tensors, strict=False)
     checks.broadcast_batch(name, **{argument: t.shape[:-3] for argument, t in shapes})
     kind = compute_dtype(first.dtype)
-    return CORRELATION(options, *(t.to(kind) for t in tensors[:2]), *tensors[2:]).to(first.dtype)
+    return operator.correlation(options, *(t.to(kind) for t in tensors[:2]), *tensors[2:]).to(
+        first.dtype
+    )
 
 
 def _radius(name: str, radius: Any) -> tuple[int, int]:

@@ -2,9 +2,23 @@
 
 from __future__ import annotations
 
-from warpkit.engine.binding.operator import Operator
-from warpkit.engine.definitions import correlation
+import torch
+from torch import Tensor
 
-CORRELATION = Operator(correlation.correlation, {})
-"""first (..., C, h, w) and second (..., C, H, W), float32 or float64, and perhaps flow
-(..., h, w, 2): (..., offsets, h, w). The options: `Square`."""
+from warpkit.engine.binding.operator import Operator
+from warpkit.engine.definitions import correlation as definition
+from warpkit.engine.definitions.correlation import Square
+from warpkit.engine.operators import native
+
+CORRELATION = Operator(definition.correlation, {"cpu": native("correlation")})
+"""first (..., C, h, w) and second (..., C, H, W), float32, and perhaps flow (..., h, w, 2):
+(..., offsets, h, w). The options: `Square`; its step is 1, or whole without a flow."""
+
+
+def correlation(options: Square, *tensors: Tensor) -> Tensor:
+    """As `definitions.correlation.correlation`: by kernels, if they have the case."""
+    whole = float(options.step).is_integer() and options.step < 2**31
+    step = options.step == 1 or (whole and len(tensors) == 2)
+    if tensors[0].dtype == torch.float32 and step:
+        return CORRELATION(options, *tensors)
+    return definition.correlation(options, *tensors)

@@ -59,25 +59,33 @@ def view_of(
     core = 1 if options.pinhole else 3
     shapes = (depth.shape[:-2], rays.shape[: rays.ndim - core], pose.shape[:-2])
     batch = tuple(broadcast_shapes(*shapes, numbers.shape[:-1], end.shape))
-    rows = torch.zeros((*batch, ALL), dtype=torch.float64, device="cpu")
-    count = numbers.shape[-1] - K
-    rows[..., : K + count] = numbers
-    rows[..., POSE:OWN] = pose.flatten(-2)
-    if options.pinhole:
-        rows[..., OWN:END] = rays
-    sound = rows.isfinite().all(-1) & (rows[..., :2] != 0).all(-1)
-    if options.pinhole:
-        sound &= (rows[..., OWN : OWN + 2] != 0).all(-1)
-    if count == TILTED:
-        rows[..., TILT : TILT + 9] = tilt(numbers[..., -2:]).flatten(-2)
-    rows[..., END], rows[..., SOUND] = end, sound
+    rows = rows_of(batch, rays if options.pinhole else None, pose, numbers, end)
     depth, rays = depth.contiguous(), rays.contiguous()
     arrays = {"depth": depth}
     starts = {"depth_starts": broadcast_index(depth.shape[:-2], batch, depth.stride()[:-2])}
     if not options.pinhole:
         arrays["rays"] = rays
         starts["ray_starts"] = broadcast_index(rays.shape[:-3], batch, rays.stride()[:-3])
-    return View(rows, arrays, starts, count)
+    return View(rows, arrays, starts, numbers.shape[-1] - K)
+
+
+def rows_of(
+    batch: tuple[int, ...], own: Tensor | None, pose: Tensor, numbers: Tensor, end: Tensor
+) -> Tensor:
+    """`DepthNumbers` of a batch, (*batch, ALL): own (..., 4) of a pinhole, pose (..., 3, 4),
+    numbers (..., 4 + n), end (...)."""
+    rows = torch.zeros((*batch, ALL), dtype=torch.float64, device="cpu")
+    count = numbers.shape[-1] - K
+    rows[..., : K + count] = numbers
+    rows[..., POSE:OWN] = pose.flatten(-2)
+    sound = rows.isfinite().all(-1) & (rows[..., :2] != 0).all(-1)
+    if own is not None:
+        rows[..., OWN:END] = own
+        sound &= own.isfinite().all(-1) & (own[..., :2] != 0).all(-1)
+    if count == TILTED:
+        rows[..., TILT : TILT + 9] = tilt(numbers[..., -2:]).flatten(-2)
+    rows[..., END], rows[..., SOUND] = end, sound
+    return rows
 
 
 def forward(
@@ -128,15 +136,22 @@ def gradients(
     view: View, made: Mapping[str, Tensor], tensors: tuple[Tensor, ...]
 ) -> tuple[Tensor, ...]:
     """The gradients of `forward`'s tensors, of which the end has none."""
-    total, count = made["sums"].numpy().sum(-2), view.coefficients
+    own, to_pose, to_numbers = gradients_of_rows(made["sums"].numpy().sum(-2), tensors[3])
+    to_rays = made["to_rays"].numpy() if "to_rays" in made else own
+    found = (made["to_depth"].numpy(), to_rays, to_pose, to_numbers)
+    return (*(sum_to(grad, to) for grad, to in zip(found, tensors, strict=False)), tensors[4])
+
+
+def gradients_of_rows(total: np.ndarray, numbers: Tensor) -> tuple[np.ndarray, ...]:
+    """From the gradients of rows (..., ALL) to those of own (..., 4), pose (..., 3, 4) and numbers
+    (..., 4 + n)."""
+    count = numbers.shape[-1] - K
     to_numbers = total[..., : K + count].copy()
     if count == TILTED:
         to_tilt = torch.from_numpy(total[..., TILT : TILT + 9]).unflatten(-1, (3, 3))
-        to_numbers[..., -2:] = lens_models.through_tilt(tensors[3][..., -2:], to_tilt)
-    to_rays = made["to_rays"].numpy() if "to_rays" in made else total[..., OWN:END]
-    to_pose = total[..., POSE:OWN].reshape(*view.batch, 3, 4)
-    found = (made["to_depth"].numpy(), to_rays, to_pose, to_numbers)
-    return (*(sum_to(grad, to) for grad, to in zip(found, tensors, strict=False)), tensors[4])
+        to_numbers[..., -2:] = lens_models.through_tilt(numbers[..., -2:], to_tilt)
+    pose = total[..., POSE:OWN]
+    return total[..., OWN:END], pose.reshape(*pose.shape[:-1], 3, 4), to_numbers
 
 
 def block_of(

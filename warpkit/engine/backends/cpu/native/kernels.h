@@ -12,6 +12,7 @@
 #include "lens_call.h"
 #include "level_call.h"
 #include "maps_call.h"
+#include "matching_call.h"
 #include "matrix_call.h"
 #include "moments_call.h"
 #include "objects_call.h"
@@ -41,7 +42,10 @@
     FAMILY(sphere, WARPKIT_SPHERE_FIELDS)       \
     FAMILY(jpeg, WARPKIT_JPEG_FIELDS)           \
     FAMILY(depth, WARPKIT_DEPTH_FIELDS)         \
-    FAMILY(front, WARPKIT_FRONT_FIELDS)
+    FAMILY(front, WARPKIT_FRONT_FIELDS)         \
+    FAMILY(channels, WARPKIT_CHANNELS_FIELDS)   \
+    FAMILY(correlation, WARPKIT_CORRELATION_FIELDS) \
+    FAMILY(sweep, WARPKIT_SWEEP_FIELDS)
 
 #define WARPKIT_TASKS(TASK)                                                       \
     TASK(warp) TASK(nearest) TASK(backward) TASK(row_ranges)                      \
@@ -61,7 +65,9 @@
     TASK(transformed) TASK(affine_matrices) TASK(invert) TASK(inverse_vjp)        \
     TASK(sphere_places) TASK(sphere_backward) TASK(through_file)                  \
     TASK(file_backward) TASK(depth_points) TASK(depth_points_backward) TASK(front) \
-    TASK(front_backward)
+    TASK(front_backward) TASK(channels_last) TASK(correlation)                     \
+    TASK(correlation_to_first) TASK(correlation_to_second)                         \
+    TASK(sweep) TASK(sweep_backward) TASK(sweep_to_sources)
 // clang-format on
 
 #define WARPKIT_CHOOSE(task) Kernel choose_##task(const Call &);

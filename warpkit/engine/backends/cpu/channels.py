@@ -1,0 +1,68 @@
+"""Channels-last copies of features in the native library: native/channels.cpp."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from math import prod
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from warpkit.engine.backends.cpu import calls
+from warpkit.engine.backends.cpu.memory import empty
+from warpkit.engine.sampling.layout import broadcast_index
+
+COPIES = calls.Family("channels")
+SINGLE = np.dtype(np.float32)
+PIECE = 16
+"""Channels of a register: a pixel has a multiple of it."""
+PIXELS = 64
+"""Pixels of a unit: `PIXELS_OF_COPY` of native/matching_call.h."""
+
+
+@lru_cache(maxsize=calls.KEPT)
+def in_order(channels: int) -> np.ndarray:
+    """The channel at each place of a pixel, -1 for the places behind the last."""
+    found = np.full(-(-channels // PIECE) * PIECE, -1, np.int32)
+    found[:channels] = np.arange(channels)
+    return found
+
+
+def dense(pictures: Tensor, core: int) -> Tensor:
+    """Pictures as planes, without batch entries that only repeat memory.
+
+    core: the dimensions after the batch.
+    """
+    for d in range(pictures.ndim - core):
+        if pictures.stride(d) == 0 and pictures.shape[d] > 1:
+            pictures = pictures.narrow(d, 0, 1)
+    return pictures.contiguous()
+
+
+def entries(pictures: Tensor, core: int, batch: tuple[int, ...]) -> np.ndarray:
+    """The entry of `pictures` (*P, ...) that belongs to each item of a batch, in flat order."""
+    return broadcast_index(tuple(pictures.shape[: pictures.ndim - core]), batch).astype(np.int64)
+
+
+def copies(pictures: Tensor, order: np.ndarray) -> np.ndarray:
+    """Dense pictures (..., C, H, W) as (n, H W + 1, places of `order`); the last pixel is 0."""
+    channels, height, width = pictures.shape[-3:]
+    count, pixels = prod(pictures.shape[:-3]), height * width
+    found = empty((count, pixels + 1, len(order)), SINGLE)
+    codes = {
+        "planes": calls.address(pictures),
+        "copies": calls.address(found),
+        "order": calls.address(order),
+        "channels": channels,
+        "padded": len(order),
+        "pixels": pixels,
+    }
+    units = count * -(-pixels // PIXELS)
+    calls.launch(COPIES.block("channels_last", codes), 0, units, found.size)
+    return found
+
+
+def room(*shape: int) -> Tensor:
+    """Memory for float32 numbers, with arbitrary contents."""
+    return torch.from_numpy(empty(shape, SINGLE))
