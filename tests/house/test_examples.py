@@ -17,6 +17,7 @@ from examples import (
     find_rotation,
     frame_interpolation,
     lens_patch,
+    matched_views,
     parity_matters,
     parquet_data_set,
     real_patch,
@@ -143,9 +144,11 @@ def test_the_rotation_of_a_view_of_the_sphere_is_found(tmp_path: Path):
     check_picture(tmp_path / "picture.png")
 
 
-def test_a_photograph_is_seen_from_another_camera(tmp_path: Path):
+def two_photographs(folder: Path, cell: int = 1) -> None:
+    """A surface before another, as scikit-image has its pair, with cells of equal pixels."""
     draw = np.random.default_rng(0)
-    right = draw.integers(0, 120, (64, 96, 3), np.uint8)
+    right = draw.integers(0, 120, (64 // cell, 96 // cell, 3), np.uint8)
+    right = right.repeat(cell, 0).repeat(cell, 1)
     disparity = np.full((64, 96), 4.0, np.float32)
     disparity[20:44, 40:60] = 12  # stands before columns 32 to 39 in the right photograph
     columns = (np.arange(96) - disparity.astype(int)).clip(0)
@@ -153,8 +156,22 @@ def test_a_photograph_is_seen_from_another_camera(tmp_path: Path):
     left[20:44, 32:40] = 255
     disparity[:4] = np.inf
     for name, image in (("left", left), ("right", right)):
-        Image.fromarray(image).save(tmp_path / f"motorcycle_{name}.png")
-    np.savez(tmp_path / "motorcycle_disp.npz", disparity)
+        Image.fromarray(image).save(folder / f"motorcycle_{name}.png")
+    np.savez(folder / "motorcycle_disp.npz", disparity)
+
+
+def test_depth_and_flow_are_found_by_matching(tmp_path: Path):
+    two_photographs(tmp_path, 4)
+    pair = stereo_depth.load(tmp_path)
+    found = matched_views.match(pair)
+    assert found.right["depth"] > 0.8
+    assert found.right["flow"] > 0.5
+    matched_views.draw(tmp_path / "picture.png", pair, found)
+    check_picture(tmp_path / "picture.png")
+
+
+def test_a_photograph_is_seen_from_another_camera(tmp_path: Path):
+    two_photographs(tmp_path)
     pair = stereo_depth.load(tmp_path)
     seen = stereo_depth.synthesise(pair)
     found = stereo_depth.errors(pair, seen)
