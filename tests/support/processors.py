@@ -67,7 +67,7 @@ NEEDS_A_LIST = """DeepseekOcr2 Gemma4Unified Glm5Next GraniteDocling Inkling Ink
 VIDEOS = ("Tvp", "VideoMAE", "Vivit")
 KEYS = {"Fuyu": "images", "VideoLlava": "pixel_values_images"}
 ROWS = """CohereCompass Cosmos3Edge Ernie4_5_VLMoe Ernie4_5_VL_Moe Glm46V Glm4v GlmImage Glmga
-    HunYuanVL Kimi_K25 MiniMaxM3VL MuseGlimmer PaddleOCRVL Qwen2VL VideoLlama3"""
+    HYV4VL HunYuanVL Kimi_K25 MiniMaxM3VL MuseGlimmer PaddleOCRVL Qwen2VL VideoLlama3"""
 """Kinds whose first axis has the patches of all pictures."""
 ROWS_OF_SEARCHED_SIZES = """Gemma4Unified Glm5Next Inkling Inkling2 MiniCPMOcr MiniCPMV4_6
     NemotronH_Omni_Reasoning_V3 NeoMME"""

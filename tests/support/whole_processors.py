@@ -243,8 +243,8 @@ def calls(kind: str, count: int, seed: int = 0) -> list[Any]:
     def size() -> tuple[int, int]:
         draw = random_numbers.random()
         if draw < 0.25:
-            return random_numbers.choice(PLANTED)
-        if draw < 0.3:
+            return random_numbers.choice(PLANTED if kind in CHANGED else PLANTED[:10])
+        if draw < 0.3 and kind in CHANGED:  # others, such as TextNet, make a gigapixel of them
             return random_numbers.choice(EXTREME)
         return random_numbers.randint(3, 260), random_numbers.randint(3, 260)
 
