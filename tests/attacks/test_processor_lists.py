@@ -29,6 +29,7 @@ ONEVISION = {
 }
 LIMITED = """Apertus1p5 CohereCompass Cosmos3Edge Emu3 Ernie4_5_VLMoe Ernie4_5_VL_Moe Glm46V Glm4v
     Glmga HYV4VL HunYuanVL MiniMaxM3VL PaddleOCRVL Qwen2VL VideoLlama3"""
+SLOW = ("Aria", "DeepseekVLHybrid", "DepthPro", "Donut", "SmolVLM")
 CLIP = {"image_processor_type": "CLIPImageProcessor", "size": 20, "crop_size": 20}
 """Half of the processors of this file are tiny, so that a call takes a millisecond."""
 
@@ -294,3 +295,20 @@ def test_sizes_that_a_processor_refuses_are_refused(kind: str, size: tuple[int, 
     pipeline = Pipeline.from_processor(config(kind, **whole.configurations(kind)[0]))
     with pytest.raises(ValueError, match=said):
         pipeline.outputs(images(size))
+
+
+@pytest.mark.parametrize("kind", [kind for kind in whole.CHANGED if kind not in SLOW])
+def test_torchs_defaults_change_no_output(kind: str):
+    """Another default device, and another default type of floats."""
+    pipeline = Pipeline.from_processor(config(kind, **whole.configurations(kind)[0]))
+    given = [image / 255 for image in images((61, 84), (120, 60))]
+    wanted = pipeline.outputs(given)
+    with torch.device("meta"):
+        here = pipeline.outputs(given)
+    torch.set_default_dtype(torch.float64)
+    try:
+        there = pipeline.outputs(given)
+    finally:
+        torch.set_default_dtype(torch.float32)
+    for made in (here, there):
+        assert all(whole.difference(wanted[key], made[key], key) == 0 for key in wanted)

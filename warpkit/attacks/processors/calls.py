@@ -24,6 +24,10 @@ class Call(NamedTuple):
         """A tensor of numbers beside the pixels, on the images' device."""
         return torch.tensor(values, dtype=dtype, device=self.device)
 
+    def ones(self, *shape: int) -> Tensor:
+        """A mask in float32, on the images' device."""
+        return torch.ones(*shape, dtype=torch.float32, device=self.device)
+
     def by_prompt(self, parts: list[Any]) -> list[list[Any]]:
         """One entry for each image, as a list for each prompt; a flat list is one prompt."""
         rest = iter(parts)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from warpkit.attacks.pictures import carry
 from warpkit.attacks.processors.sizes import Options, Size
-from warpkit.core import checks
+from warpkit.core import checks, tracing
 from warpkit.engine.arithmetic.torch_resize import has_kernel
 from warpkit.resizing import resize
 from warpkit.types import Filter, ResizeArithmetic
@@ -42,7 +46,7 @@ def resample(
         wanted = "such that no side becomes 0"
         checks.fail("from_processor", "images", wanted, f"{before}, which becomes {size}")
     if options.get("aligned"):  # corners are aligned, on floats, for either library
-        return F.interpolate(picture, size, mode=name, align_corners=True)
+        return as_on_cpu(partial(F.interpolate, size=size, mode=name, align_corners=True), picture)
     if size == before:
         return picture
     if options["library"] == "torchvision":
@@ -64,11 +68,23 @@ def resample_tensor(picture: Tensor, size: Size, name: Filter, options: Options)
         name = options.get("nearest", "nearest_exact")
         return resize(picture, size, interpolation=name, arithmetic="torchvision")
     antialias = options.get("antialias", True)
-    whose: ResizeArithmetic = "torchvision"
     floats = picture.is_floating_point()
+    whose: ResizeArithmetic = "torchvision"
     if name == "lanczos" and floats and not has_kernel(name, True, torch.float32, "cpu"):
         whose = "exact"  # before torch 2.14: the gradient of the same filter
-    return resize(picture, size, interpolation=name, antialias=antialias, arithmetic=whose)
+    resized = partial(resize, size=size, interpolation=name, antialias=antialias, arithmetic=whose)
+    return as_on_cpu(resized, picture) if floats else resized(picture)
+
+
+def as_on_cpu(function: Callable[[Tensor], Tensor], floats: Tensor) -> Tensor:
+    """A resize of floats (N, C, H, W): on other devices the CPU's value, with its own gradient.
+
+    torch's kernels of other devices round elsewhere, which is a level of 8 bits at times.
+    """
+    if floats.device.type == "cpu" or not tracing.is_eager(floats):
+        return function(floats)
+    value = function(floats.detach().cpu()).to(floats.device)
+    return carry(value, function(floats)) if tracing.wants_gradient(floats) else value
 
 
 def reduced(picture: Tensor, factors: tuple[int, ...]) -> Tensor:

@@ -61,7 +61,7 @@ def most_crops(pixels: Pixels, call: Call, options: Options) -> dict[str, Any]:
             ]
         assert len(inner) == len(tiles_of(part))
         for size in inner:
-            ones = torch.ones(1, 1, *long_at_least(*size, options), device=call.device)
+            ones = call.ones(1, 1, *long_at_least(*size, options))
             masks.append(pad_to(ones, (side, side))[0, 0].bool())
     return {"pixel_mask": torch.stack(masks), "num_crops": call.numbers(max(counts(pixels)))}
 
@@ -239,10 +239,10 @@ def of_phi4(pixels: Pixels, call: Call, options: Options) -> dict[str, Any]:
         below, right = (
             (n * side - v) // patch for n, v in zip((rows, columns), inner, strict=True)
         )
-        shown = torch.ones(rows * count - below, columns * count - right, device=call.device)
+        shown = call.ones(rows * count - below, columns * count - right)
         mask = F.pad(shown, (0, right, 0, below))
         parts = tiles.cut(mask[None, None], (rows, columns))[0, :, 0]
-        masks.append(torch.cat([torch.ones(1, count, count, device=call.device), parts]))
+        masks.append(torch.cat([call.ones(1, count, count), parts]))
         sizes.append((rows * side, columns * side))
         halved = parts[:, ::2, ::2].unflatten(0, (rows, columns)).transpose(1, 2).flatten(2)
         lines = halved.flatten(0, 1)
