@@ -1,21 +1,16 @@
 """`Pipeline.outputs` beside the processors of transformers: python -m benchmarks.processors
 
 Two pictures of 1024 x 1365, by the default configuration. Every case first proves that all outputs
-are equal, with difference 0. Then the ways are timed in turns: the processor itself, given tensors
-(torchvision) or PIL images (Pillow), `outputs` of the same bytes, and `outputs` of floats with the
-backward pass, which the processor cannot do. The ratio is the median over the turns of (way /
-processor), of this process's CPU time, so that other programs on the machine count less.
+are equal, with difference 0. The ways: `outputs` of bytes; the processor itself, given tensors
+(torchvision) or PIL images (Pillow); and `outputs` of floats with the backward pass, which the
+processor cannot do.
 """
 
 from __future__ import annotations
 
-import argparse
-import csv
-import statistics
-import time
 import warnings
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,14 +18,12 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from benchmarks.indexing import about
+from benchmarks import harness
+from benchmarks.harness import Case
 from tests.support.processors import library_of, processor_classes
 from tests.support.whole_processors import difference
 from warpkit.attacks import Pipeline
-from warpkit.cli.bench.timing import Turns, in_turns, ratio
 
-ROWS = Path(__file__).parents[1] / "data" / "benchmarks" / "processors.csv"
-TURNS = 7
 CASES: dict[str, dict[str, Any]] = {
     "CLIP": {},
     "Detr": {},
@@ -75,8 +68,8 @@ def with_gradient(pipeline: Pipeline, images: list[Tensor]) -> None:
     torch.autograd.grad(pixels, floats, [torch.ones_like(x) for x in pixels])
 
 
-def measure(kind: str, made: Any, turns: int) -> Iterator[dict[str, object]]:
-    """One row for each way."""
+def proved(kind: str, made: Any) -> Case:
+    """The case of a processor, if all outputs are equal."""
     images, library = photographs(), library_of(made)
     pipeline = Pipeline.from_processor(made)
     given: list[Any] = images
@@ -85,49 +78,23 @@ def measure(kind: str, made: Any, turns: int) -> Iterator[dict[str, object]]:
     wanted, got = made(given, return_tensors="pt"), pipeline.outputs(images)
     largest = max(difference(wanted[key], got[key], key) for key in wanted)
     assert largest == 0, (kind, library, largest)
-    ways: dict[str, Callable[[], Any]] = {
-        "the processor": lambda: made(given, return_tensors="pt"),
-        "outputs": lambda: pipeline.outputs(images),
-        "outputs and gradient": lambda: with_gradient(pipeline, images),
+    ways = {
+        "warpkit": partial(pipeline.outputs, images),
+        "the processor": partial(made, given, return_tensors="pt"),
+        "warpkit, with the gradient": partial(with_gradient, pipeline, images),
     }
-    seconds = in_turns(ways, Turns(turns, rotate=True, clock=time.process_time))
-    for name, taken in seconds.items():
-        yield {
-            "kind": kind,
-            "library": library,
-            "way": name,
-            "cpu_ms": f"{1e3 * statistics.median(taken):.1f}",
-            "times_processor": f"{ratio(taken, seconds['the processor']):.2f}",
-            "turns": turns,
-        }
+    return Case(f"{kind}, {library}", ways, "the processor: 1/3")
 
 
-def rows(turns: int) -> Iterator[dict[str, object]]:
+def cases() -> Iterator[Case]:
+    warnings.filterwarnings("ignore")
     classes = processor_classes()
     for kind, options in CASES.items():
         for name in (f"{kind}ImageProcessor", f"{kind}ImageProcessorPil"):
             if name in classes:
-                yield from measure(kind, classes[name](**options), turns)
-
-
-def main() -> None:
-    """Measure all cases; write the rows and print them."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--turns", type=int, default=TURNS)
-    parser.add_argument("--csv", type=Path, default=ROWS)
-    options = parser.parse_args()
-    torch.set_num_threads(options.threads)
-    warnings.filterwarnings("ignore")
-    made = []
-    for row in rows(options.turns):
-        made.append({**row, **about()})
-        print(*list(row.values())[:5], sep="  ", flush=True)
-    with options.csv.open("w", newline="") as file:
-        writer = csv.DictWriter(file, made[0])
-        writer.writeheader()
-        writer.writerows(made)
+                yield proved(kind, classes[name](**options))
 
 
 if __name__ == "__main__":
-    main()
+    packages = ("transformers", "torchvision", "pillow")
+    harness.main(__doc__, "processors", cases, seconds=4.0, packages=packages)
