@@ -60,7 +60,8 @@ def kind_of(value: object) -> str:
 def check_name(function: str, argument: str, value: object, names: Collection[Name]) -> Name:
     """`value` must be one of `names`, which the message lists."""
     if not isinstance(value, str) or value not in names:
-        got = repr(value) + instead_of(argument, value)
+        hint = instead_of(argument, value)
+        got = repr(value) + (hint if any(repr(name) in hint for name in names) else "")
         fail(function, argument, "one of " + ", ".join(map(repr, names)), got)
     return value  # pyright: ignore[reportReturnType]
 

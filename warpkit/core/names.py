@@ -19,6 +19,8 @@ class Names(NamedTuple):
     """warpkit's value by the other name in lower case; also its own names."""
 
 
+SPLINES = ("cubic_spline", "bspline", "b_spline", "spline", "cspline")
+QUINTIC = ("quintic", "quintic_spline")
 VALUES = {
     "interpolation": Names(
         "inter_",
@@ -30,6 +32,8 @@ VALUES = {
             "lanczos": "'lanczos4'",
             "nearest_exact": "'nearest'",
             **dict.fromkeys(("area", "box"), "'bilinear' and antialias=True"),
+            **dict.fromkeys(SPLINES, "'spline3'"),
+            **dict.fromkeys(QUINTIC, "'spline5'"),
         },
     ),
     "resize interpolation": Names(
@@ -44,6 +48,8 @@ VALUES = {
             "linear_exact": "'bilinear_exact' with OpenCV's arithmetics",
             "nearest_exact": "'nearest_exact' with OpenCV's arithmetics",
             **dict.fromkeys(("antialias", "lanczos3"), "'lanczos'"),
+            **dict.fromkeys(SPLINES, "'spline3'"),
+            **dict.fromkeys(QUINTIC, "'spline5'"),
         },
     ),
     "border": Names(
@@ -55,7 +61,8 @@ VALUES = {
             **dict.fromkeys(("zero", "zero_padding"), "'constant'"),
             **dict.fromkeys(("edge", "nearest", "clamp"), "'replicate'"),
             **dict.fromkeys(("reflect_101", "reflect101", "default", "mirror"), "'reflect_101'"),
-            "symmetric": "'reflect'",
+            **dict.fromkeys(("symmetric", "grid_mirror"), "'reflect'"),
+            "grid_constant": "'constant'",
             **dict.fromkeys(("circular", "periodic", "grid_wrap"), "'wrap'"),
         },
     ),
