@@ -9,7 +9,11 @@ from collections.abc import Sequence
 from typing import Literal, TypeAlias, get_args
 
 Interpolation: TypeAlias = Literal["nearest", "bilinear", "bicubic", "lanczos4"]
-"""The interpolations of the warps."""
+"""The interpolations of the warps, of objects and of arrays."""
+WarpInterpolation: TypeAlias = Literal[
+    "nearest", "bilinear", "bicubic", "lanczos4", "spline3", "spline5"
+]
+"""Those of warps of whole images, with splines, whose filter reads all of them."""
 Filter: TypeAlias = Literal[
     "nearest",
     "nearest_exact",
@@ -108,6 +112,7 @@ Takes: TypeAlias = Literal["auto", "pil", "array", "tensor", "file"]
 """The kind of image that a preprocessing program takes."""
 
 INTERPOLATIONS: tuple[Interpolation, ...] = get_args(Interpolation)
+WARP_INTERPOLATIONS: tuple[WarpInterpolation, ...] = get_args(WarpInterpolation)
 ARITHMETICS: tuple[Arithmetic, ...] = get_args(Arithmetic)
 RESIZE_ARITHMETICS: tuple[ResizeArithmetic, ...] = get_args(ResizeArithmetic)
 AXES_ARITHMETICS: tuple[AxesArithmetic, ...] = get_args(AxesArithmetic)

@@ -81,7 +81,8 @@ def _check_options(name: str, **options: Any) -> None:
             wanted = "options of the warps: " + ", ".join(names)
             checks.fail(name, "options", wanted, repr(option), TypeError)
     chosen = {**OPTIONS, **options}
-    rule = named_rule(name, chosen["interpolation"], chosen["border"], chosen["arithmetic"])
+    names = (chosen["interpolation"], chosen["border"], chosen["arithmetic"])
+    rule = named_rule(name, *names, splines=True)
     named_backend(name, chosen["backend"])
     if chosen["size"] is not None:
         checks.check_size(name, "size", chosen["size"])

@@ -49,6 +49,7 @@ from warpkit.choices import StepName as StepName
 from warpkit.choices import Subsampling as Subsampling
 from warpkit.choices import Takes as Takes
 from warpkit.choices import Transformer as Transformer
+from warpkit.choices import WarpInterpolation as WarpInterpolation
 from warpkit.core.public import listing
 
 __all__ = [
@@ -95,6 +96,7 @@ __all__ = [
     "Subsampling",
     "Takes",
     "Transformer",
+    "WarpInterpolation",
     "WarpKeywords",
 ]
 __dir__ = listing(__all__)
@@ -130,7 +132,7 @@ Image = TypeVar("Image", Tensor, np.ndarray)
 class SamplingKeywords(TypedDict, total=False):
     """The keywords of `warp_affine` except size and arithmetic."""
 
-    interpolation: Interpolation
+    interpolation: WarpInterpolation
     border: Border
     border_value: NumbersLike
     inverse: bool

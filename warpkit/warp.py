@@ -18,6 +18,7 @@ from warpkit.core.caller_warnings import warn_of_lost_gradients
 from warpkit.core.sharding import batched
 from warpkit.core.slips import look_at_numbers, look_at_points, look_at_type
 from warpkit.engine.backends import takes_wide
+from warpkit.engine.backends.coefficients import coefficients
 from warpkit.engine.binding import plan
 from warpkit.engine.binding.plan import Once, Plan
 from warpkit.engine.sampling import antialias_points
@@ -27,17 +28,18 @@ from warpkit.engine.sampling.labels import as_bits, as_labels
 from warpkit.engine.sampling.layout import restore_memory_format
 from warpkit.engine.sampling.maps import added_to_pixels, inverse_map, output_points
 from warpkit.engine.sampling.named import named_rule
-from warpkit.engine.sampling.reference import sum_of_taps, with_gradient_of
+from warpkit.engine.sampling.reference import convert, sum_of_taps, with_gradient_of
 from warpkit.engine.sampling.rules import SamplingRule
+from warpkit.engine.sampling.splines import is_spline
 from warpkit.types import (
     Arithmetic,
     BackendName,
     Border,
     ImageGradient,
-    Interpolation,
     MatrixLike,
     NumbersLike,
     PointsLike,
+    WarpInterpolation,
 )
 from warpkit.warp_options import (
     WarpOptions,
@@ -54,7 +56,7 @@ def warp_affine(
     matrix: MatrixLike,
     *,
     size: Sequence[int] | None = None,
-    interpolation: Interpolation = "bilinear",
+    interpolation: WarpInterpolation = "bilinear",
     border: Border = "constant",
     border_value: NumbersLike = 0.0,
     inverse: bool = False,
@@ -73,7 +75,10 @@ def warp_affine(
         matrix: (..., 2, 3), or (..., 3, 3) with the last row (0, 0, 1); source pixel ->
             destination pixel. Its batch and the image's broadcast; a broadcast image is not copied.
         size: (H, W) of the output; None keeps the image's.
-        interpolation: "nearest" (ties to even), "bilinear", "bicubic" (a = -0.75) or "lanczos4".
+        interpolation: "nearest" (ties to even), "bilinear", "bicubic" (a = -0.75), "lanczos4", or
+            "spline3" or "spline5": B-splines of that degree through the pixels, as in SciPy. Their
+            filter reads the whole image, once, under the same border, so a NaN may spoil its
+            channel; they have no "transparent", no "straight_through" and no OpenCV arithmetic.
         border: "constant", "replicate", "reflect", "reflect_101", "wrap" or "transparent", as in
             OpenCV; "zeros" and "border" are torch's names for constant 0 and replicate. Two names,
             (along y, along x), set a border for each axis, except "transparent": a tap outside
@@ -125,7 +130,7 @@ def warp_perspective(
     matrix: MatrixLike,
     *,
     size: Sequence[int] | None = None,
-    interpolation: Interpolation = "bilinear",
+    interpolation: WarpInterpolation = "bilinear",
     border: Border = "constant",
     border_value: NumbersLike = 0.0,
     inverse: bool = False,
@@ -160,7 +165,7 @@ def _plan_warp(
     size, interpolation, border, border_value, inverse, background, antialias, *names = keywords
     image_gradient, arithmetic, backend_name = names
     image = checks.check_image(name, "image", image, labels=True)
-    rule = named_rule(name, interpolation, border, arithmetic)
+    rule = named_rule(name, interpolation, border, arithmetic, splines=True)
     named = (size, inverse, antialias, image_gradient, backend_name)
     options = validated_options(name, image, rule, *named)
     size, backend = options.size, options.backend
@@ -179,7 +184,8 @@ def _plan_warp(
     shape = (*batch, image.shape[-3], *size)
     fill = checked_fill(name, image, shape, rule, border_value, background)
     more = opencv_sum_start(name, image, shape, rule, border_value)
-    bits, direct = as_bits(image), antialias is False and image_gradient == "exact"
+    bits, by_spline = as_bits(image), is_spline(rule.interpolation)
+    direct = antialias is False and image_gradient == "exact" and not by_spline
     if keeps and direct:
         made = kept_plan(backend, image, given, size, fill, rule, forward=not inverse)
         if made is not None:
@@ -188,6 +194,9 @@ def _plan_warp(
         result = backend.warp_forward(bits, matrix, size, fill, rule, **more)
     else:
         to_source = matrix.double() if inverse else backend.inverse_map(matrix.double())
+        if by_spline:
+            found = coefficients(backend, image, fill, rule)
+            bits, to_source = found.image, found.matrix(to_source)
         if not inverse and rule.arithmetic != "exact":
             more["values_at"] = inverse_map(matrix.detach().double(), singular=0.0)
         plain_warp = partial(_plain_warp, options, more)
@@ -196,10 +205,12 @@ def _plan_warp(
         else:
             inputs = (bits, to_source, size, fill, rule, antialias)
             wide = None
-            if image_gradient == "exact" and takes_wide(backend, image, to_source, fill):
+            if image_gradient == "exact" and takes_wide(backend, bits, to_source, fill):
                 wide = partial(_plain_warp, options, more | {"wide": True})
             result = antialiased_warp(name, plain_warp, *inputs, wide)
-    return Once(as_labels(restore_memory_format(result, bits), image.dtype))
+    if by_spline:
+        result = convert(result, image.dtype)
+    return Once(as_labels(restore_memory_format(result, image), image.dtype))
 
 
 def _plain_warp(
@@ -227,7 +238,7 @@ def remap(
     image: Tensor,
     points: PointsLike,
     *,
-    interpolation: Interpolation = "bilinear",
+    interpolation: WarpInterpolation = "bilinear",
     border: Border = "constant",
     border_value: NumbersLike = 0.0,
     background: Tensor | None = None,
@@ -260,7 +271,7 @@ def _plan_remap(keeps: bool, image: Tensor, points: Any, name: str, *keywords: A
     interpolation, border, border_value, background, relative, antialias, *names = keywords
     arithmetic, backend = names
     image = checks.check_image(name, "image", image, labels=True)
-    rule = named_rule(name, interpolation, border, arithmetic)
+    rule = named_rule(name, interpolation, border, arithmetic, splines=True)
     checks.check_bool(name, "relative", relative)
     given = (name, image, points, rule, border_value, background, backend)
     return _plan_sampling(keeps, *given, relative=relative, antialias=antialias)
@@ -301,7 +312,8 @@ def _plan_sampling(
         checks.fail(name, argument, "of shape (..., h, w, 2)", checks.shape_of(points))
     checks.check_labels(name, "antialias", antialias, image.dtype, "False", antialias is False)
     warn_of_lost_gradients(name, image, rule.interpolation, **(made_of or {argument: points}))
-    adding = getattr(module, "sample_offsets", None) if relative and antialias is False else None
+    adds = relative and antialias is False and not is_spline(rule.interpolation)
+    adding = getattr(module, "sample_offsets", None) if adds else None
     if relative and adding is None:
         points = added_to_pixels(points)
     sample = adding or module.sample  # `adding` does so when it reads
@@ -310,20 +322,27 @@ def _plan_sampling(
     fill = checked_fill(name, image, shape, rule, border_value, background)
     sum_start = opencv_sum_start(name, image, shape, rule, border_value)
     sides, look = image.shape[-2:], not relative and made_of is None
-    if keeps and antialias is False and not (sum_start or options):
+    by_spline = is_spline(rule.interpolation)
+    if keeps and antialias is False and not (sum_start or options or by_spline):
         made = kept_plan(module, image, given, shape[-2:], fill, rule, relative=relative)
         if made is not None:
             return partial(_look_and_run, name, sides, made) if look else made
     if look:
         look_at_points(name, points, sides)
+    bits = as_bits(image)
+    if by_spline:
+        found = coefficients(module, image, fill, rule)
+        bits, points = found.image, found.points(points)
     if antialias is not False:
         plain = partial(sample, rule=rule)
-        wide = partial(plain, wide=True) if takes_wide(module, image, points, fill) else None
-        inputs = (plain, image, points, fill, rule, antialias, wide)
-        return Once(restore_memory_format(antialias_points.sample(name, *inputs), image))
-    bits = as_bits(image)
-    result = sample(bits, points, fill, rule, **sum_start, **options)
-    return Once(as_labels(restore_memory_format(result, bits), image.dtype))
+        wide = partial(plain, wide=True) if takes_wide(module, bits, points, fill) else None
+        inputs = (plain, bits, points, fill, rule, antialias, wide)
+        result = antialias_points.sample(name, *inputs)
+    else:
+        result = sample(bits, points, fill, rule, **sum_start, **options)
+    if by_spline:
+        result = convert(result, image.dtype)
+    return Once(as_labels(restore_memory_format(result, image), image.dtype))
 
 
 def _look_and_run(
@@ -339,7 +358,7 @@ def sample_pixels(
     image: Tensor,
     points: PointsLike,
     *,
-    interpolation: Interpolation = "bilinear",
+    interpolation: WarpInterpolation = "bilinear",
     border: Border = "constant",
     border_value: NumbersLike = 0.0,
 ) -> Tensor:
@@ -354,7 +373,7 @@ def sample_pixels(
     """
     name = "sample_pixels"
     image = checks.check_image(name, "image", image, labels=True)
-    rule = named_rule(name, interpolation, border, "exact")
+    rule = named_rule(name, interpolation, border, "exact", splines=True)
     module = backend_for(name, "auto", image, rule)
     points = checks.as_float(name, "points", points, image.device, torch.float64)
     if points.ndim < 2 or points.shape[-1] != 2:
@@ -370,5 +389,9 @@ def sample_pixels(
     fill = checked_fill(name, image, shape, rule, border_value, None)
     if points.shape[-2] == 0:
         return image.new_zeros((*batch, image.shape[-3], 0))
-    found = module.sample(as_bits(image), points[..., None, :, :], fill, rule)
-    return as_labels(found, image.dtype)[..., 0, :]
+    points, bits = points[..., None, :, :], as_bits(image)
+    if is_spline(rule.interpolation):
+        found = coefficients(module, image, fill, rule)
+        made = module.sample(found.image, found.points(points), fill, rule)
+        return convert(made, image.dtype)[..., 0, :]
+    return as_labels(module.sample(bits, points, fill, rule), image.dtype)[..., 0, :]

@@ -16,6 +16,7 @@ from warpkit.engine.sampling.antialias import check_antialias
 from warpkit.engine.sampling.layout import layout_of
 from warpkit.engine.sampling.named import check_nearest
 from warpkit.engine.sampling.rules import SamplingRule
+from warpkit.engine.sampling.splines import is_spline
 
 IMAGE_GRADIENTS = ("exact", "straight_through")
 
@@ -69,6 +70,9 @@ def check_options(
         wanted = f"False with arithmetic={rule.arithmetic!r}"
         checks.fail(name, "antialias", wanted, repr(antialias))
     checks.check_name(name, "image_gradient", image_gradient, IMAGE_GRADIENTS)
+    if image_gradient != "exact" and is_spline(rule.interpolation):
+        wanted = f"'exact' with interpolation={rule.interpolation!r}, whose filter reads all pixels"
+        checks.fail(name, "image_gradient", wanted, repr(image_gradient))
 
 
 def kept_plan(

@@ -40,6 +40,7 @@ def mean(images: Tensor) -> Tensor:
 
 CASES: dict[str, Callable[[Whole], Any]] = {
     "resize": lambda n: wk.resize(IMAGE, (n(4), n(5))),
+    "resize_axes": lambda n: wk.resize_axes(IMAGE, (n(4), n(5)), axes=(n(2), n(3))),
     "letterbox": lambda n: wk.letterbox(IMAGE, (n(4), n(5))),
     "resize, the reference": lambda n: wk.resize(IMAGE, (n(4), n(5)), backend="reference"),
     "resize, Pillow's": lambda n: wk.resize(BYTES, (n(4), n(5)), arithmetic="pillow"),

@@ -121,7 +121,7 @@ WARP = [
     (
         {"interpolation": "cubic"},
         ValueError,
-        "`interpolation` must be one of 'nearest', 'bilinear', 'bicubic', 'lanczos4', got 'cubic'",
+        "`interpolation` must be one of 'nearest', 'bilinear', 'bicubic', 'lanczos4', 'spline3', 'spline5', got 'cubic'",
     ),
     (
         {"border": "mirror"},

@@ -24,6 +24,7 @@ from warpkit.engine.definitions.lens_models import COUNTS
 from warpkit.engine.sampling import rules
 from warpkit.engine.sampling.named import ALIASES
 from warpkit.engine.sampling.resize import SUPPORT
+from warpkit.engine.sampling.splines import is_spline
 from warpkit.flow.splatting import MODES
 from warpkit.letterboxing import PLACES, ROUNDINGS
 from warpkit.nn import NUMBERS
@@ -31,7 +32,8 @@ from warpkit.validation.programs.asking import TAKES
 from warpkit.warp_options import IMAGE_GRADIENTS
 
 NAMES = {
-    "Interpolation": rules.TAPS,
+    "Interpolation": [name for name in rules.TAPS if not is_spline(name)],
+    "WarpInterpolation": rules.TAPS,
     "BorderName": (*rules.BORDERS, *ALIASES),
     "Arithmetic": rules.ARITHMETICS,
     "FaceArithmetic": ("auto", *rules.ARITHMETICS),

@@ -13,7 +13,7 @@ from warpkit.core.slips import look_at_flow
 from warpkit.engine.sampling.named import named_rule
 from warpkit.engine.sampling.reference import with_gradient_of
 from warpkit.flow.arguments import as_field
-from warpkit.types import Arithmetic, BackendName, Border, FlowLike, Interpolation, NumbersLike
+from warpkit.types import Arithmetic, BackendName, Border, FlowLike, NumbersLike, WarpInterpolation
 
 
 @batched(image=3, flow=3, border_value=1, background=3)
@@ -21,7 +21,7 @@ def warp_flow(
     image: Tensor,
     flow: FlowLike,
     *,
-    interpolation: Interpolation = "bilinear",
+    interpolation: WarpInterpolation = "bilinear",
     border: Border = "constant",
     border_value: NumbersLike = 0.0,
     background: Tensor | None = None,
@@ -44,17 +44,17 @@ def warp_flow(
     """
     name = "warp_flow"
     image = checks.check_image(name, "image", image, labels=True)
-    rule = named_rule(name, interpolation, border, arithmetic)
+    rule = named_rule(name, interpolation, border, arithmetic, splines=True)
     flow = as_field(name, "flow", flow, image.device)
     look_at_flow(name, flow, image.shape[-2:])
     result = warp.remap_by(
         name, image, flow, rule, border_value, background, backend, made_of={"flow": flow},
         relative=True, antialias=antialias,
     )  # fmt: skip
-    # lanczos4's weights at integer positions are sines of multiples of pi, 1e-17 and not 0
-    rounds = backend == "grid_sample" or (
-        rule.interpolation == "lanczos4" and rule.arithmetic == "exact"
-    )
+    # lanczos4's weights at integer positions are sines of multiples of pi, 1e-17 and not 0, and a
+    # spline's sum of coefficients is rounded
+    plain = rule.interpolation in ("nearest", "bilinear", "bicubic") or rule.arithmetic != "exact"
+    rounds = backend == "grid_sample" or not plain
     if rounds and image.is_floating_point():
         return _exact_where_still(result, image, flow)
     return result

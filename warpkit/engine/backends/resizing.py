@@ -47,7 +47,7 @@ def backend_module(name: str, rule: ResizeRule) -> ModuleType:
     """The module, by a plain import, which Dynamo can trace."""
     if name == "cpu":
         from warpkit.engine.backends.cpu import resize as module
-    elif rule.arithmetic == "exact" or rule.is_zoom:
+    elif rule.arithmetic == "exact" or rule.is_zoom or rule.is_filter:
         from warpkit.engine.sampling import resize as module
     elif rule.arithmetic == "pillow":
         from warpkit.engine.arithmetic import pillow as module

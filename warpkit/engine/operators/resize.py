@@ -49,7 +49,8 @@ def _encode(options: Resize) -> list[Any]:
     size, rule, box, adjoint = options
     ends = [float(end) for edges in box or () for end in (edges.low, edges.high)]
     interpolation, antialias, *names = rule
-    words = ":".join((interpolation, *names)) if rule.is_zoom else interpolation
+    plain = rule.arithmetic == "exact"
+    words = interpolation if plain else ":".join((interpolation, *names))
     return [list(size), words, antialias, ends, adjoint]
 
 

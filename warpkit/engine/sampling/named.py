@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
+from warpkit.choices import WARP_INTERPOLATIONS
 from warpkit.core import checks
 from warpkit.engine.sampling.rules import (
     ARITHMETICS,
@@ -12,6 +13,7 @@ from warpkit.engine.sampling.rules import (
     SamplingRule,
     pair_of,
 )
+from warpkit.engine.sampling.splines import is_spline
 from warpkit.types import BorderName
 
 ALIASES: dict[BorderName, BorderName] = {"zeros": "constant", "border": "replicate"}
@@ -19,10 +21,14 @@ ALIASES: dict[BorderName, BorderName] = {"zeros": "constant", "border": "replica
 
 
 def named_rule(
-    name: str, interpolation: object, border: object, arithmetic: object
+    name: str, interpolation: object, border: object, arithmetic: object, splines: bool = False
 ) -> SamplingRule:
-    """The rule, with all names checked and the border in OpenCV's name or as a pair."""
-    interpolation = checks.check_name(name, "interpolation", interpolation, INTERPOLATIONS)
+    """The rule, with all names checked and the border in OpenCV's name or as a pair.
+
+    splines: whether the function has them.
+    """
+    names = WARP_INTERPOLATIONS if splines else INTERPOLATIONS
+    interpolation = checks.check_name(name, "interpolation", interpolation, names)
     if isinstance(border, checks.LISTS):
         if len(border) != 2:
             wanted = "a name, or two, (along y, along x)"
@@ -37,6 +43,13 @@ def named_rule(
     if along_y != along_x and arithmetic != "exact":
         wanted = f"one name with arithmetic={arithmetic!r}: OpenCV has one border for both axes"
         checks.fail(name, "border", wanted, repr(border))
+    if is_spline(interpolation):
+        if arithmetic != "exact":
+            wanted = f"one that OpenCV has with arithmetic={arithmetic!r}"
+            checks.fail(name, "interpolation", wanted, repr(interpolation))
+        if chosen == "transparent":
+            wanted = f"another than 'transparent' with interpolation={interpolation!r}: its filter "
+            checks.fail(name, "border", wanted + "reads beyond the image", "'transparent'")
     return SamplingRule(interpolation, chosen, arithmetic)
 
 

@@ -30,8 +30,8 @@ from warpkit.engine.sampling.bounds import at_least_zero
 from warpkit.engine.sampling.labels import as_signed, from_signed
 from warpkit.engine.sampling.maps import no_float64
 from warpkit.engine.sampling.reference import compute_dtype, convert
-from warpkit.engine.sampling.rules import SamplingRule, taps
-from warpkit.engine.sampling.spline_tables import table
+from warpkit.engine.sampling.rules import SamplingRule, borders_of, taps
+from warpkit.engine.sampling.spline_tables import filter_table, table
 from warpkit.engine.sampling.splines import ORDERS, is_spline
 from warpkit.types import Filter
 
@@ -68,9 +68,22 @@ class ResizeRule(NamedTuple):
     "corners", which are the end pixels themselves."""
 
     @property
+    def is_filter(self) -> bool:
+        """Whether the result is not samples but the coefficients of a spline, for a warp.
+
+        Its border is that of the warp, which may be a pair: see `axis_rule`.
+        """
+        return self.arithmetic == "coefficients"
+
+    @property
     def is_zoom(self) -> bool:
         """Whether the numbers are those of scipy.ndimage.zoom, perhaps after a Gaussian."""
         return self.arithmetic in ("scipy", "skimage")
+
+
+def axis_rule(rule: ResizeRule, axis: int) -> ResizeRule:
+    """The rule along axis -2 or -1, with one border."""
+    return rule._replace(border=borders_of(rule.border)[axis])
 
 
 class Edges(NamedTuple):
@@ -115,6 +128,9 @@ def axis_taps(
     i = torch.arange(size, dtype=torch.float64, device=device)[:, None]
     if rule.is_zoom:
         return _zoom_taps(length, size, rule, i[:, 0], dtype)
+    if rule.is_filter:
+        order = ORDERS[rule.interpolation]
+        return AxisTaps(*filter_table(length, order, rule.border, dtype, device), None)
     if rule.interpolation == "area":
         return _area_taps(length, size, i, low, span, longest)
     centre = (2 * i + 1) * span + 2 * size * low  # in units of 1 / (2 size) pixels
@@ -263,13 +279,13 @@ def find_taps(
     for axis in (-1, -2):
         length, wanted = image.shape[axis], size[axis]
         edges = None if box is None else box[-1 - axis]
-        if edges is None and length == wanted:
+        if edges is None and length == wanted and not rule.is_filter:
             found.append(None)
             continue
         can_keep = edges is None or not isinstance(edges.low, Tensor)
         make = _kept_taps if can_keep and is_eager(image) else axis_taps
         dtype = compute_dtype(image.dtype)
-        found.append(make(length, wanted, rule, edges, image.device, dtype))
+        found.append(make(length, wanted, axis_rule(rule, axis), edges, image.device, dtype))
     return found
 
 

@@ -29,10 +29,13 @@ import torch
 from torch import Tensor
 
 from warpkit.choices import ARITHMETICS as ARITHMETICS
-from warpkit.choices import INTERPOLATIONS, BorderName
+from warpkit.choices import INTERPOLATIONS as INTERPOLATIONS
+from warpkit.choices import WARP_INTERPOLATIONS, BorderName
+from warpkit.engine.sampling.splines import ORDERS, is_spline, weights
 
-TAPS = {"nearest": 1, "bilinear": 2, "bicubic": 4, "lanczos4": 8}
-"""Interpolations, and the number of neighbours that each reads along an axis."""
+TAPS = {"nearest": 1, "bilinear": 2, "bicubic": 4, "lanczos4": 8, "spline3": 4, "spline5": 6}
+"""Interpolations, and the number of neighbours that each reads along an axis; splines read
+coefficients, not pixels: see `splines`."""
 
 BORDERS: tuple[BorderName, ...] = (
     "constant",
@@ -42,7 +45,7 @@ BORDERS: tuple[BorderName, ...] = (
     "wrap",
     "transparent",
 )
-CODE = {name: code for names in (INTERPOLATIONS, BORDERS) for code, name in enumerate(names)}
+CODE = {name: code for names in (WARP_INTERPOLATIONS, BORDERS) for code, name in enumerate(names)}
 """The numbers of interpolations and borders in compiled kernels."""
 
 MISSING_BORDERS = ("constant", "transparent")
@@ -142,7 +145,7 @@ def taps(position: Tensor, length: int | Tensor, rule: SamplingRule) -> list[Axi
 
 
 def axis_weights(t: Tensor, interpolation: str) -> list[Tensor]:
-    """The weights of the 2, 4 or 8 taps around a position with fraction 0 <= t <= 1.
+    """The weights of the 2, 4, 6 or 8 taps around a position with fraction 0 <= t <= 1.
 
     That of the tap at or before the position is what the others leave of 1. So the gradient to a
     position is a sum of differences of taps, which are exactly 0 where a border repeats one pixel:
@@ -154,10 +157,12 @@ def axis_weights(t: Tensor, interpolation: str) -> list[Tensor]:
         near, far = _cubic_near, _cubic_far
         first, third, fourth = far(1 + t), near(1 - t), far(2 - t)
         return [first, 1 - (first + third + fourth), third, fourth]
+    if is_spline(interpolation):
+        return weights(t, ORDERS[interpolation])
     raw = [_lanczos(t + 3 - k) for k in range(8)]
     total = sum(raw)
-    weights = [raw[k] / total for k in range(8) if k != 3]
-    return [*weights[:3], 1 - sum(weights[1:], weights[0]), *weights[3:]]
+    others = [raw[k] / total for k in range(8) if k != 3]
+    return [*others[:3], 1 - sum(others[1:], others[0]), *others[3:]]
 
 
 def _cubic_near(d: Tensor) -> Tensor:

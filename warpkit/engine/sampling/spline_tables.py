@@ -14,7 +14,14 @@ import torch
 from torch import Tensor
 
 from warpkit.engine.sampling.rules import resolve
-from warpkit.engine.sampling.splines import CONTINUED, FILTER_BORDERS, impulse, reach, weights
+from warpkit.engine.sampling.splines import (
+    CONTINUED,
+    FILTER_BORDERS,
+    continued,
+    impulse,
+    reach,
+    weights,
+)
 
 Row = tuple[Tensor, Tensor]
 """Of each output the first pixel (m,), float64, and the weights (m, K) of it and the next ones."""
@@ -33,6 +40,22 @@ def table(
         order = 1  # the samples are folded already
     first, weight = _inside(row, length, border, order)
     pixel = first[:, None].long() + torch.arange(weight.shape[1], device=first.device)
+    return pixel.remainder(length) if border == "wrap" else pixel, weight
+
+
+def filter_table(
+    length: int, order: int, border: str, dtype: torch.dtype, device: torch.device
+) -> tuple[Tensor, Tensor]:
+    """The pixels (m, K), int64, and their weights (m, K), that make the coefficients of a row.
+
+    They begin `CONTINUED` pixels earlier and end later under a border that continues the row.
+    """
+    pad, far = continued(border), reach(order, dtype)
+    k = torch.arange(float(-pad), length + pad, dtype=torch.float64, device=device)
+    away = torch.arange(float(-far), far + 1, dtype=torch.float64, device=device)
+    row = k - far, impulse(order, away).expand(len(k), -1)
+    first, weight = _inside(row, length, border, order)
+    pixel = first[:, None].long() + torch.arange(weight.shape[1], device=device)
     return pixel.remainder(length) if border == "wrap" else pixel, weight
 
 
@@ -71,7 +94,9 @@ def _inside(row: Row, length: int, border: str, order: int) -> Row:
     if order > 1 and border in FILTER_BORDERS:
         whole = length + 2 * CONTINUED
         index = resolve(index + CONTINUED, whole, FILTER_BORDERS[border])[0] - CONTINUED
-    index = resolve(index, length, border)[0]
+    index, inside = resolve(index, length, border)
+    if inside is not None:  # the pixels of value 0 beyond the row
+        weight = torch.where(inside, weight, 0.0)
     begin = first.clamp(0, max(length - count, 0))
     found = weight.new_zeros(weight.shape[0], min(count, length))
     return begin, found.scatter_add(1, index - begin[:, None].long(), weight)

@@ -55,6 +55,11 @@ def is_spline(interpolation: str) -> bool:
     return ORDERS.get(interpolation, 0) > 1
 
 
+def continued(border: str) -> int:
+    """The pixels by which a border continues a row before the filter."""
+    return CONTINUED if border in FILTER_BORDERS else 0
+
+
 def reach(order: int, dtype: torch.dtype) -> int:
     """The number of pixels on each side that have weights in sums of a type."""
     if order < 2:

@@ -18,7 +18,7 @@ from tests.support.tolerances import TOLERANCE
 CALLS = """
 import sys, torch, warpkit as wk
 from warpkit.engine.backends.cpu.opened import LIBRARY
-from warpkit.engine.sampling.rules import BORDERS, INTERPOLATIONS
+from warpkit.engine.sampling.rules import BORDERS, TAPS
 assert LIBRARY.isa == sys.argv[2]
 torch.manual_seed(0)
 floats = torch.rand(2, 3, 33, 37, dtype=torch.float64)
@@ -29,7 +29,7 @@ points[0, 0, :4, 0] = torch.tensor([torch.nan, torch.inf, 2.0**31 - 1, -2.0**31]
 maps = (wk.warp_affine, turn), (wk.warp_perspective, tilt), (wk.remap, points)
 maps += ((wk.remap, points.float()),)
 found = {}
-for interpolation in INTERPOLATIONS:
+for interpolation in TAPS:
     for border in BORDERS[:-1]:
         for n, (function, where) in enumerate(maps):
             options = {"interpolation": interpolation, "border": border, "border_value": 0.5}

@@ -15,7 +15,8 @@ from tests.support.second_order import gradgradcheck
 from tests.support.tolerances import TOLERANCE
 from warpkit.engine.operators.warp import WARP
 from warpkit.engine.sampling import reference
-from warpkit.engine.sampling.rules import BORDERS, INTERPOLATIONS
+from warpkit.engine.sampling.rules import BORDERS, INTERPOLATIONS, TAPS
+from warpkit.engine.sampling.splines import is_spline
 
 MAPS = [(wk.warp_affine, name) for name in affine_matrices()]
 MAPS += [(wk.warp_perspective, name) for name in perspective_matrices()]
@@ -119,7 +120,7 @@ def test_remap_agrees_with_reference(interpolation, border):
         assert_agree(wk.remap, inputs, TOLERANCE["cpu torch.float64"], **options)
 
 
-@pytest.mark.parametrize("interpolation", INTERPOLATIONS)
+@pytest.mark.parametrize("interpolation", TAPS)
 @pytest.mark.parametrize("size", [(70, 45), (33, 100)])
 @pytest.mark.parametrize("scale", [0.13, 0.9, 6.0])
 def test_values_agree_with_the_reference_over_many_tiles(interpolation, size, scale):
@@ -128,7 +129,9 @@ def test_values_agree_with_the_reference_over_many_tiles(interpolation, size, sc
     for border in ("constant", "reflect"):
         options = {"interpolation": interpolation, "border": border, "size": size}
         inputs = inputs_for(image, matrix, border, size, 2)
-        assert_agree(wk.warp_affine, inputs, TOLERANCE["cpu torch.float64"], **options)
+        # a spline's border value is subtracted and added again, with a gradient from every pixel
+        atol = TOLERANCE["cpu torch.float64"] * (4 if is_spline(interpolation) else 1)
+        assert_agree(wk.warp_affine, inputs, atol, **options)
 
 
 def test_channels_last_under_a_deeper_batch_of_matrices():

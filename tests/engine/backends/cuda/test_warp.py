@@ -102,6 +102,14 @@ def test_lanczos4_agrees_with_the_reference(warp, where, border):
     check(warp, images(torch.float32)["odd"][:1, :1], where, "lanczos4", border)
 
 
+@pytest.mark.parametrize("interpolation", ["spline3", "spline5"])
+@pytest.mark.parametrize("border", ["constant", "replicate", "reflect"])
+def test_splines_agree_with_the_reference(interpolation, border):
+    image = images(torch.float32)["odd"][:1, :1]
+    check(wk.remap, image, points()[:1], interpolation, border)
+    check(wk.warp_affine, image, affine_matrices()["batch of turns"][:1], interpolation, border)
+
+
 @pytest.mark.parametrize("name", affine_matrices())
 def test_every_matrix_agrees_with_the_reference(name):
     image = images(torch.float32)["odd"][:, :2]

@@ -20,6 +20,8 @@ NEAREST = tl.constexpr(CODE["nearest"])
 BILINEAR = tl.constexpr(CODE["bilinear"])
 BICUBIC = tl.constexpr(CODE["bicubic"])
 LANCZOS4 = tl.constexpr(CODE["lanczos4"])
+SPLINE3 = tl.constexpr(CODE["spline3"])
+SPLINE5 = tl.constexpr(CODE["spline5"])
 A = tl.constexpr(CUBIC_A)
 PI = tl.constexpr(math.pi)
 QUARTER = tl.constexpr(math.pi / 4)
@@ -40,6 +42,10 @@ def weigh(t, k, norm, WAY: tl.constexpr):
         return k * t + (1 - k) * (1 - t), t * 0 + (2 * k - 1)
     if WAY == BICUBIC:
         return cubic(t + 1 - k)
+    if WAY == SPLINE3:
+        return spline3(t + 1 - k)
+    if WAY == SPLINE5:
+        return spline5(t + 2 - k)
     per, total_slope = norm
     value, slope = lobe(t, k)
     value = value * per
@@ -53,6 +59,10 @@ def weight_apart(u, taps, TAPS: tl.constexpr, WAY: tl.constexpr):
         return 1 - tl.abs(u)
     if WAY == BICUBIC:
         return cubic(u)[0]
+    if WAY == SPLINE3:
+        return spline3(u)[0]
+    if WAY == SPLINE5:
+        return spline5(u)[0]
     u = tl.where(taps, u, 0.0)
     before = tl.floor(u)
     t = u - before
@@ -70,6 +80,35 @@ def cubic(signed):
     far_slope = (d - 2) * (d * 3 - 4) * A
     slope = tl.where(d <= 1, near_slope, far_slope)
     return tl.where(d <= 1, near, far), tl.where(signed < 0, -slope, slope)
+
+
+@triton.jit
+def spline3(signed):
+    """The B-spline of degree 3 and its slope at a signed distance of up to 2."""
+    d = tl.abs(signed)
+    left = 2 - d
+    near, near_slope = (d * 0.5 - 1) * d * d + 2 / 3, (d * 1.5 - 2) * d
+    far, far_slope = left * left * left * (1 / 6), left * left * -0.5
+    slope = tl.where(d <= 1, near_slope, far_slope)
+    return tl.where(d <= 1, near, far), tl.where(signed < 0, -slope, slope)
+
+
+@triton.jit
+def spline5(signed):
+    """The B-spline of degree 5 and its slope at a signed distance of up to 3."""
+    d = tl.abs(signed)
+    s = d * d
+    near = s * (s * (d * (-1 / 12) + 0.25) - 0.5) + 11 / 20
+    near_slope = d * (s * (d * (-5 / 12) + 1) - 1)
+    y = 2 - d
+    middle = ((((1 - y) * y + 2) * y + 2) * y + 1) * y * (1 / 24) + 1 / 120
+    middle_slope = ((((y * -5 + 4) * y + 6) * y + 4) * y + 1) * (-1 / 24)
+    left = 3 - d
+    fourth = left * left * left * left
+    far, far_slope = fourth * left * (1 / 120), fourth * (-1 / 24)
+    value = tl.where(d <= 1, near, tl.where(d <= 2, middle, far))
+    slope = tl.where(d <= 1, near_slope, tl.where(d <= 2, middle_slope, far_slope))
+    return value, tl.where(signed < 0, -slope, slope)
 
 
 @triton.jit

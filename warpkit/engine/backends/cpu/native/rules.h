@@ -11,7 +11,8 @@ enum Border { CONSTANT, REPLICATE, REFLECT, REFLECT_101, WRAP, TRANSPARENT };
 // Each interpolation, and its number of taps along an axis.
 #define WARPKIT_INTERPOLATIONS(INTERPOLATION) \
     INTERPOLATION(NEAREST, 1)                 \
-    INTERPOLATION(BILINEAR, 2) INTERPOLATION(BICUBIC, 4) INTERPOLATION(LANCZOS4, 8)
+    INTERPOLATION(BILINEAR, 2) INTERPOLATION(BICUBIC, 4) INTERPOLATION(LANCZOS4, 8) \
+    INTERPOLATION(SPLINE3, 4) INTERPOLATION(SPLINE5, 6)
 
 #define WARPKIT_NAME(name, taps) name,
 enum Interpolation { WARPKIT_INTERPOLATIONS(WARPKIT_NAME) };
@@ -71,6 +72,33 @@ INLINE Doubles cubic_near_slope(Doubles d) {
 }
 INLINE Doubles cubic_far_slope(Doubles d) {
     return (3 * CUBIC_A * d - 10 * CUBIC_A) * d + 8 * CUBIC_A;
+}
+
+// B-splines of degree 3 and 5 at the distance d, or the distance 1 - s or 3 - s from their ends.
+INLINE Doubles cubic_spline_near(Doubles d) { return (0.5 * d - 1) * d * d + 2. / 3; }
+INLINE Doubles cubic_spline_near_slope(Doubles d) { return (1.5 * d - 2) * d; }
+INLINE Doubles quintic_near(Doubles d) {  // within a pixel
+    Doubles s = d * d;
+    return 11. / 20 + s * (s * (0.25 - d / 12) - 0.5);
+}
+INLINE Doubles quintic_near_slope(Doubles d) { return d * (d * d * (1 - 5 * d / 12) - 1); }
+INLINE Doubles quintic_middle(Doubles s) {  // from one pixel to two: d = 2 - s
+    return (1 + 5 * s * (1 + s * (2 + s * (2 + s * (1 - s))))) / 120;
+}
+INLINE Doubles quintic_middle_slope(Doubles s) {  // by s
+    return (1 + s * (4 + s * (6 + s * (4 - 5 * s)))) / 24;
+}
+
+// Tap K has what the others leave of 1, so that its slope is what leaves 0.
+template <int TAPS, int K, bool SLOPED> INLINE void leave(Doubles *weight, Doubles *slope) {
+    Doubles others{}, slopes{};
+    for (int k = 0; k < TAPS; k++)
+        if (k != K) {
+            others += weight[k];
+            if constexpr (SLOPED) slopes += slope[k];
+        }
+    weight[K] = 1 - others;
+    if constexpr (SLOPED) slope[K] = -slopes;
 }
 
 // sinc(d) sinc(d / 4) at the distances d = t + 3 - k of eight taps, divided by their sum, and
@@ -142,6 +170,26 @@ INLINE void weigh(Doubles t, Doubles *weight, Doubles *slope) {
         }
     }
     if constexpr (INTERPOLATION == LANCZOS4) lanczos<SLOPED>(t, weight, slope);
+    if constexpr (INTERPOLATION == SPLINE3) {
+        Doubles s = 1.0 - t;
+        weight[0] = s * s * s / 6, weight[2] = cubic_spline_near(s), weight[3] = t * t * t / 6;
+        if constexpr (SLOPED) {
+            slope[0] = -0.5 * s * s, slope[3] = 0.5 * t * t;
+            slope[2] = -cubic_spline_near_slope(s);
+        }
+        leave<4, 1, SLOPED>(weight, slope);
+    }
+    if constexpr (INTERPOLATION == SPLINE5) {
+        Doubles s = 1.0 - t, s4 = s * s * (s * s), t4 = t * t * (t * t);
+        weight[0] = s4 * s / 120, weight[1] = quintic_middle(s), weight[3] = quintic_near(s);
+        weight[4] = quintic_middle(t), weight[5] = t4 * t / 120;
+        if constexpr (SLOPED) {
+            slope[0] = -s4 / 24, slope[1] = -quintic_middle_slope(s);
+            slope[3] = -quintic_near_slope(s);
+            slope[4] = quintic_middle_slope(t), slope[5] = t4 / 24;
+        }
+        leave<6, 2, SLOPED>(weight, slope);
+    }
 }
 
 }  // namespace WARPKIT_ISA

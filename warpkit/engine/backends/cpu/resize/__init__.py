@@ -37,7 +37,7 @@ def resize(
     values: Values | None = None,
 ) -> Tensor:
     """As `resize` of the reference and of the arithmetics; values: as in `with_exact_gradient`."""
-    if rule.arithmetic == "exact" or rule.is_zoom:
+    if rule.arithmetic == "exact" or rule.is_zoom or rule.is_filter:
         return _exact(image, size, rule, box, values)
     plainly = not is_eager(image) or wants_gradient(image)
     if rule.arithmetic == "pillow":

@@ -85,7 +85,7 @@ def exact_axis(
     length: int, size: int, rule: ResizeRule, edges: Edges | None, kind: np.dtype, adjoint: bool
 ) -> Axis:
     """The reference's taps; adjoint: those of its gradient."""
-    if edges is None and length == size:
+    if edges is None and length == size and not rule.is_filter:
         return _still(size, np.ones(1, kind))
     dtype = torch.float32 if kind == np.float32 else torch.float64
     pixel, weight, inside = _exact_taps(length, size, rule, edges, dtype)

@@ -28,7 +28,7 @@ from warpkit.engine.backends.cpu.resize.axes import (
 )
 from warpkit.engine.backends.cpu.resize.windows import Windows, windows_of_bands, windows_of_taps
 from warpkit.engine.backends.cpu.warp_calls import HALVES, TYPES
-from warpkit.engine.sampling.resize import KEPT_TABLES, Edges, ResizeRule
+from warpkit.engine.sampling.resize import KEPT_TABLES, Edges, ResizeRule, axis_rule
 
 RESIZES = Family("resize")
 IMAGE, OUT, STARTS, STRIDE, PIXEL, CHANNEL = (
@@ -222,8 +222,8 @@ def exact_call(
         return moves(given, size, *pixels)
     kind = np.dtype(np.float32 if given.dtype == torch.float32 else np.float64)
     across, down = (
-        exact_axis(*(side[::-1] if adjoint else side), rule, edges, kind, adjoint)
-        for side, edges in zip(sides, box or (None, None), strict=True)
+        exact_axis(*(side[::-1] if adjoint else side), axis_rule(rule, d), edges, kind, adjoint)
+        for d, side, edges in zip((-1, -2), sides, box or (None, None), strict=True)
     )
     finish = HALF_AWAY if rule.arithmetic == "scipy" else PLAIN
     return sums(given, (across, down), kind.str[1:], finish, down_first=True)
