@@ -11,7 +11,7 @@ from torch import Tensor
 
 from warpkit.engine.backends.cpu import calls
 from warpkit.engine.backends.cpu.memory import empty
-from warpkit.engine.sampling.layout import broadcast_index
+from warpkit.engine.sampling.layout import broadcast_index, read_in_place
 
 COPIES = calls.Family("channels")
 SINGLE = np.dtype(np.float32)
@@ -29,20 +29,15 @@ def in_order(channels: int) -> np.ndarray:
     return found
 
 
-def dense(pictures: Tensor, core: int) -> Tensor:
-    """Pictures as planes, without batch entries that only repeat memory.
-
-    core: the dimensions after the batch.
-    """
-    for d in range(pictures.ndim - core):
-        if pictures.stride(d) == 0 and pictures.shape[d] > 1:
-            pictures = pictures.narrow(d, 0, 1)
-    return pictures.contiguous()
+def dense(pictures: Tensor) -> Tensor:
+    """Pictures (..., C, H, W), or others with three dimensions after the batch, as planes, without
+    batch entries that only repeat memory."""
+    return read_in_place(pictures).contiguous()
 
 
-def entries(pictures: Tensor, core: int, batch: tuple[int, ...]) -> np.ndarray:
-    """The entry of `pictures` (*P, ...) that belongs to each item of a batch, in flat order."""
-    return broadcast_index(tuple(pictures.shape[: pictures.ndim - core]), batch).astype(np.int64)
+def entries(pictures: Tensor, batch: tuple[int, ...]) -> np.ndarray:
+    """The entry of dense pictures that belongs to each item of a batch, in flat order."""
+    return broadcast_index(tuple(pictures.shape[:-3]), batch).astype(np.int64)
 
 
 def copies(pictures: Tensor, order: np.ndarray) -> np.ndarray:

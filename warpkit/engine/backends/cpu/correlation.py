@@ -40,7 +40,8 @@ def backward(
     wanted: tuple[bool, ...],
 ) -> tuple[Tensor | None, ...]:
     """The gradients of first (..., C, h, w), second (..., C, H, W) and flow (..., h, w, 2)."""
-    first, second, flow = (*tensors, None)[:3]
+    first, second, *rest = tensors
+    flow = rest[0] if rest else None
     to_first, to_second, to_flow = (*wanted, False)[:3]
     codes, arrays, batch = _inputs(options, first, second, flow)
     arrays["grad"] = grads[0].contiguous()
@@ -75,16 +76,16 @@ def _inputs(
     (..., C, H, W), flow (..., h, w, 2)."""
     shapes = [t.shape[:-3] for t in (first, second, flow) if t is not None]
     batch = tuple(broadcast_shapes(*shapes))
-    one, two = dense(first, 3), dense(second, 3)
+    one, two = dense(first), dense(second)
     channels, height, width = first.shape[-3:]
     order = in_order(channels)
     arrays: dict[str, Any] = {"first": one, "pictures": two, "order": order}
-    arrays |= {"second": copies(two, order), "first_of": entries(one, 3, batch)}
-    arrays["second_of"] = entries(two, 3, batch)
+    arrays |= {"second": copies(two, order), "first_of": entries(one, batch)}
+    arrays["second_of"] = entries(two, batch)
     if flow is not None:
         flow = flow if flow.dtype in (torch.float32, torch.float64) else flow.float()
-        arrays["flow"] = dense(flow, 3)
-        arrays["flow_of"] = entries(arrays["flow"], 3, batch)
+        arrays["flow"] = dense(flow)
+        arrays["flow_of"] = entries(arrays["flow"], batch)
     border_y, border_x = borders_of(options.border)
     codes = {
         "items": prod(batch),

@@ -80,7 +80,7 @@ def backward(
     wanted: tuple[bool, ...],
 ) -> tuple[Tensor | None, ...]:
     """The gradients of `forward`'s tensors; none of the ends."""
-    sources, depths, rays, poses, numbers, _, view = (*tensors, None)[:7]
+    sources, depths, rays, poses, numbers, _, *rest = tensors
     to_sources, to_depths, to_own, to_pose, to_other, _, to_view = (*wanted, False)[:7]
     call = _call(options, *tensors)
     codes, items, size = call.codes, call.codes["items"], options.size
@@ -91,8 +91,7 @@ def backward(
     codes |= {k: int(v) for k, v in (flags | {"needs_depths": to_depths}).items()}
     made: dict[str, Any] = {"windows": windows, "grad": grads[0].contiguous()}
     if to_view:
-        assert view is not None
-        made["to_view"] = room((*call.batch, *view.shape[-3:]), torch.float32, False)
+        made["to_view"] = room((*call.batch, *rest[0].shape[-3:]), torch.float32, False)
     if to_sources:
         made["to_sources"] = room(call.arrays["pictures"].shape, torch.float32, False)
         made["sums"] = room((pixels + PIECE, codes["padded"]), torch.float32, False)
@@ -125,8 +124,8 @@ def backward(
             results[2] = sum_to(field, rays)
         results[3] = sum_to(pose, poses) if to_pose else None
         results[4] = sum_to(lens, numbers) if to_other else None
-    if to_view and view is not None:
-        results[6] = sum_to(made["to_view"].numpy(), view)
+    if to_view:
+        results[6] = sum_to(made["to_view"].numpy(), rest[0])
     return tuple(results)
 
 
@@ -200,21 +199,21 @@ def _call(
     own = rays.unsqueeze(-2) if options.pinhole else None
     rows = rows_of((*batch, views), own, poses, numbers, ends)
     order, lanes = by_groups(sources.shape[-3], options.groups)
-    pictures = dense(sources, 3)
+    pictures = dense(sources)
     arrays: dict[str, Any] = {"numbers": rows, "order": order, "pictures": pictures}
     arrays |= {"sources": copies(pictures, order)}
-    arrays["source_of"] = entries(pictures, 3, (*batch, views))
-    arrays["depths"] = dense(depths, 3)
-    arrays["depths_of"] = entries(arrays["depths"], 3, batch)
+    arrays["source_of"] = entries(pictures, (*batch, views))
+    arrays["depths"] = dense(depths)
+    arrays["depths_of"] = entries(arrays["depths"], batch)
     if not options.pinhole:
-        arrays["rays"] = dense(rays, 3)
-        arrays["rays_of"] = entries(arrays["rays"], 3, batch)
+        arrays["rays"] = dense(rays)
+        arrays["rays_of"] = entries(arrays["rays"], batch)
     measure = MEASURES.index(options.measure)
     if view is None:
         measure = len(MEASURES)  # the variance alone
     else:
-        arrays["view"] = dense(view, 3)
-        arrays["view_of"] = entries(arrays["view"], 3, batch)
+        arrays["view"] = dense(view)
+        arrays["view_of"] = entries(arrays["view"], batch)
     border_y, border_x = borders_of(options.border or "constant")
     codes = {
         "items": prod(batch),
