@@ -107,6 +107,16 @@ def test_pwc_net_flownet_and_raft():
     assert (found - truth.permute(0, 3, 1, 2)).abs().max() <= 5 * close
 
 
+def test_steps_that_leave_every_picture():
+    """Of offsets too far for kernels, the centre alone is inside."""
+    first, second = noise(3, 4, 5).float(), noise(3, 4, 5, seed=1).float()
+    for step in (100, 1e9, 3e9):
+        found = flow.correlation(first, second, radius=1, step=step)
+        centre = flow.correlation(first, second, radius=0)[0]
+        assert (found[4] - centre).abs().max() <= TOLERANCE["matching torch.float32"]
+        assert not found[[0, 1, 2, 3, 5, 6, 7, 8]].any()
+
+
 def test_batches_broadcast_and_any_strides_are_read():
     first = noise(2, 1, 5, 3, 4)[..., ::2, :].float()
     second, offsets = noise(3, 5, 4, 4, seed=1).float(), flows(2, 1, size=(2, 4)).float()

@@ -16,6 +16,7 @@ from triton.compiler import ASTSource, compile
 
 from warpkit.engine.backends import cuda
 from warpkit.engine.backends.cuda.backward import backward_kernel
+from warpkit.engine.backends.cuda.correlation import correlation_kernel
 from warpkit.engine.backends.cuda.depth import NUMBERS
 from warpkit.engine.backends.cuda.depth_points import points_backward_kernel, points_kernel
 from warpkit.engine.backends.cuda.forward import forward_kernel
@@ -62,6 +63,15 @@ def compiled(kernel, switches, types):
 
 
 FILES = {"CHANNELS": 3, "ROWS": 2, "COLUMNS": 2, "BLOCKS": 4, "PIXELS": 512}
+
+
+@pytest.mark.skipif(cuda.INTERPRETED, reason="the kernels are interpreted in this process")
+@pytest.mark.parametrize(("border", "flows"), [(0, "fp32"), (1, "fp64"), (2, None)])
+def test_a_correlation_compiles_without_a_device(border, flows):
+    switches = {"BORDER_Y": border, "BORDER_X": border, "BLENDS": flows is not None, "PIXELS": 128}
+    arrays = {"firsts": "*fp32", "seconds": "*fp32", "out": "*fp32", "flows": f"*{flows or 'fp32'}"}
+    text = compiled(correlation_kernel, switches, lambda name: arrays.get(name, "i32"))
+    assert ".target sm_90" in text
 
 
 @pytest.mark.skipif(cuda.INTERPRETED, reason="the kernels are interpreted in this process")

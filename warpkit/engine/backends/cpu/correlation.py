@@ -26,7 +26,7 @@ def forward(
     options: Square, first: Tensor, second: Tensor, flow: Tensor | None = None
 ) -> tuple[Tensor, None]:
     """As `definitions.correlation.correlation`, of float32 pictures."""
-    codes, arrays, batch = _inputs(options, first, second, flow)
+    codes, arrays, batch = _inputs(options, first, second, flow, copied=flow is not None)
     out = room((*batch, len(options.offsets), *first.shape[-2:]), torch.float32, False)
     _run("correlation", codes, {**arrays, "out": out}, codes["items"] * codes["height"])
     return out, None
@@ -70,17 +70,18 @@ def backward(
 
 
 def _inputs(
-    options: Square, first: Tensor, second: Tensor, flow: Tensor | None
+    options: Square, first: Tensor, second: Tensor, flow: Tensor | None, copied: bool = True
 ) -> tuple[dict[str, int], dict[str, Any], tuple[int, ...]]:
     """The numbers of a block, what it points to, and the batch; first (..., C, h, w), second
-    (..., C, H, W), flow (..., h, w, 2)."""
+    (..., C, H, W), flow (..., h, w, 2). A result without a flow is computed from planes, not from
+    copies."""
     shapes = [t.shape[:-3] for t in (first, second, flow) if t is not None]
     batch = tuple(broadcast_shapes(*shapes))
     one, two = dense(first), dense(second)
     channels, height, width = first.shape[-3:]
     order = in_order(channels)
     arrays: dict[str, Any] = {"first": one, "pictures": two, "order": order}
-    arrays |= {"second": copies(two, order), "first_of": entries(one, batch)}
+    arrays |= {"second": copies(two, order) if copied else two, "first_of": entries(one, batch)}
     arrays["second_of"] = entries(two, batch)
     if flow is not None:
         flow = flow if flow.dtype in (torch.float32, torch.float64) else flow.float()

@@ -89,11 +89,11 @@ template <bool DOTS> void first_backward(const Call &block, int64_t begin, int64
     const int64_t padded = call.padded, area = call.height * call.width;
     const int64_t pieces = sides.rows * sides.room;
     BorrowedRow<Piece> memory(2 * pieces + sides.room);
-    BorrowedRow<float> numbers((2 * RUN + sides.columns) * padded + sides.room);
+    BorrowedRow<float> numbers((2 * RUN + sides.columns) * padded + 2 * sides.room + RUN);
     if (!memory || !numbers) return;
     Piece *grads = memory.numbers, *squares = grads + pieces, *above = squares + pieces;
     float *first = numbers.numbers, *sums = first + RUN * padded, *window = sums + RUN * padded;
-    float *found = window + sides.columns * padded;
+    float *weights = window + sides.columns * padded, *found = weights + sides.room;
     const Channels channels{at<int32_t>(call.order), padded};
     Run run;
     for (int64_t unit = begin; unit < end; unit++) {
@@ -119,12 +119,12 @@ template <bool DOTS> void first_backward(const Call &block, int64_t begin, int64
                     for (int64_t b = 0; DOTS && b < sides.room; b += RUN) square[b + k] = Piece{};
                     if (!row.pixels) continue;
                     for (int64_t i = 0; i < sides.room; i += RUN)
-                        store(found + i, load<Piece>(columns_of(grads + j * sides.room, k, i)));
+                        store(weights + i, grads[j * sides.room + i + k]);
                     by_groups<TOGETHER>(sides.columns, [&](auto count, int64_t i) {
                         const Piece dots = added<count, DOTS>(
-                            first + k * padded, {row.pixels + i * row.gap, row.gap}, found + i,
+                            first + k * padded, {row.pixels + i * row.gap, row.gap}, weights + i,
                             sums + k * padded, padded);
-                        if (DOTS) store_piece(found + i, dots, int(count));
+                        if (DOTS) store(found + i, dots);  // what is too many is overwritten
                     });
                     for (int64_t b = 0; DOTS && b < sides.room; b += RUN)
                         square[b + k] = load<Piece>(found + b);

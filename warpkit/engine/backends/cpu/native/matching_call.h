@@ -12,8 +12,9 @@
 
 // A unit is a row of an item; `correlation_to_second` has bands of rows of an entry.
 #define WARPKIT_CORRELATION_FIELDS(FIELD)                                                        \
-    /* first (channels, height, width), copies of the second pictures, flow (height, width, 2), */ \
-    /* which entry of each belongs to an item (int64), and the result */                         \
+    /* first (channels, height, width), copies of the second pictures, for a result without a */ \
+    /* flow the planes; flow (height, width, 2), which entry of each belongs to an item (int64), */ \
+    /* and the result */                         \
     FIELD(first) FIELD(second) FIELD(flow) FIELD(first_of) FIELD(second_of) FIELD(flow_of)       \
     FIELD(out) FIELD(order)                                                                      \
     /* the gradient of the result; those to first and flow (float64) of each item, and to the */ \
