@@ -43,10 +43,8 @@ def on_floats(processor: Processor, images: list[Tensor]) -> dict[str, Any]:
     for key in processor.programs:
         made = []
         for image in images:
-            x = image[None] * 255
-            for step in processor.steps(key, **more, neighbours=1):
-                x = step.function(x)
-            made.append(x[0])
+            program = processor.program(key, **more, neighbours=1)
+            made.append(program.function(image[None] * 255)[0])
         pixels[key] = made
     return processor.outputs(pixels, call)
 

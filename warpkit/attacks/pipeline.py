@@ -182,8 +182,8 @@ class Pipeline:
         for key in processor.programs:
             parts: dict[int, Tensor] = {}
             for group, picture in zip(groups, given, strict=True):
-                program = processor.steps(key, **options, neighbours=group.neighbours)
-                made = _values(Pipeline(*program).run(name, picture))
+                program = processor.program(key, **options, neighbours=group.neighbours)
+                made = _values(_run(program, f"{name}: the processor", picture))
                 parts.update(zip(group.at, made.unbind(), strict=True))
             pixels[key] = [parts[at] for at in order]
         return processor.outputs(pixels, call)

@@ -12,7 +12,7 @@ from warpkit.attacks.processors.operations import as_floats, pad_to, resize, sid
 from warpkit.attacks.processors.patch_sizes import lfm2_size
 from warpkit.attacks.processors.sampling import resample
 from warpkit.attacks.processors.sizes import Options, Size
-from warpkit.attacks.processors.tiles import cut, filled, joined, squares, squeezed
+from warpkit.attacks.processors.tiles import by_tile, cut, filled, joined, squares, squeezed
 from warpkit.core import checks
 
 
@@ -227,7 +227,12 @@ def step3_local(picture: Tensor, options: Options) -> Tensor:
     if not window:
         return picture.new_zeros((len(picture), 0, picture.shape[1], patch, patch))
     canvas = resample(pad_to(picture, own), canvas_of_step3(*size, window), options)
-    return joined(*(resample(part, (patch, patch), options) for part in squares(canvas, window)))
+    parts = squares(canvas, window)
+    return joined(*(by_tile(to_patch, part, options) for part in parts))
+
+
+def to_patch(picture: Tensor, options: Options) -> Tensor:
+    return resample(picture, (options["patch_size"],) * 2, options)
 
 
 def step3_grid(height: int, width: int, options: Options) -> grids.Grid:

@@ -28,9 +28,9 @@ LIBRARIES = ("pillow", "torchvision")
 class ProcessorStep(Step):
     """An operation: uint8 gives the value, and the same levels as floats give the gradient."""
 
-    def __init__(self, operation: Operation, options: Options) -> None:
+    def __init__(self, operation: Operation, options: Options, said: str = "") -> None:
         function = partial(operation, **{"options": options})
-        super().__init__(function, "uint8", said=name_of(operation))
+        super().__init__(function, "uint8", said=said or name_of(operation))
         self.needs_uint8 = False
 
     def run(self, place: str, given: Pictures) -> Pictures:
@@ -59,6 +59,13 @@ class ProcessorStep(Step):
             return self.function(values.float()).to(values.dtype)
 
 
+def composed(picture: Tensor, options: Options, operations: tuple[Operation, ...]) -> Tensor:
+    """Operations on (N, C, H, W), one after the other."""
+    for operation in operations:
+        picture = operation(picture, options)
+    return picture
+
+
 class Processor:
     """A processor: a program for each of its pixel tensors, and what it returns for a call."""
 
@@ -75,10 +82,19 @@ class Processor:
         self.programs, self.options, self._outputs = programs, options, outputs
         self._of_call, self.has_prompts = of_call, has_prompts
 
-    def steps(self, key: str = PIXELS, **more: Any) -> tuple[Step, ...]:
-        """A program's steps; `more`: options of one call."""
-        options = {**self.options, **more}
-        return tuple(ProcessorStep(step, options) for step in (*self.programs[key], levels))
+    def steps(self) -> tuple[Step, ...]:
+        """The steps to `pixel_values`, one for each operation."""
+        operations = (*self.programs[PIXELS], levels)
+        return tuple(ProcessorStep(operation, self.options) for operation in operations)
+
+    def program(self, key: str, **more: Any) -> Step:
+        """A program as one step, which passes over pixels less often; `more`: options of one call.
+
+        The operations are affine, but for `clamp` and `gray`, which no 8 bits precede: the
+        gradient is that of the steps one by one.
+        """
+        operation = partial(composed, operations=(*self.programs[key], levels))
+        return ProcessorStep(operation, {**self.options, **more}, self.options["name"])
 
     def of_call(self, call: Call) -> Options:
         """The options that depend on the images of a call."""

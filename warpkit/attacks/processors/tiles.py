@@ -47,8 +47,13 @@ def joined(*parts: Tensor) -> Tensor:
 
 
 def squares(canvas: Tensor, side: int) -> list[Tensor]:
-    """(N, C, H, W) cut by a side; the last tiles are smaller if it does not divide the canvas."""
+    """(N, C, H, W) cut by a side: all tiles at once, or one by one if the last ones are smaller.
+
+    The gradient of each slice would fill a canvas with 0, so slices are the exception.
+    """
     tall, wide = sides(canvas)
+    if tall % side == wide % side == 0:
+        return [cut(canvas, (tall // side, wide // side))]
     return [
         canvas[..., top : top + side, left : left + side]
         for top in range(0, tall, side)
@@ -72,14 +77,18 @@ def llava(picture: Tensor, options: Options) -> Tensor:
     """
     if options.get("neighbours", 1) != 1 and options.get("squares_several"):
         picture = pad_square(picture, {**options, "do_pad": True})
-        return joined(crop(resize(picture, options), options))
+        return joined(resized_and_cropped(picture, options))
     size, inner = options["size"], options.get("crop_size") or {}
     edge = size.get("shortest_edge")
     whole = resample(picture, (size.get("height") or edge, size.get("width") or edge), options)
     best = grids.most_used(*sides(picture), options["image_grid_pinpoints"])
     side = inner.get("height") or size.get("height") or edge
     tiles = squares(on_canvas(picture, best, options), side)
-    return joined(*(crop(resize(part, options), options) for part in (whole, *tiles)))
+    return joined(*(by_tile(resized_and_cropped, part, options) for part in (whole, *tiles)))
+
+
+def resized_and_cropped(picture: Tensor, options: Options) -> Tensor:
+    return crop(resize(picture, options), options)
 
 
 def aria(picture: Tensor, options: Options) -> Tensor:
@@ -88,11 +97,14 @@ def aria(picture: Tensor, options: Options) -> Tensor:
     if options["split_image"]:
         best = grids.most_used(*sides(picture), options["split_resolutions"])
         parts = squares(on_canvas(picture, best, options), side)
-    made = [
-        pad_to(resample(part, long_at_least(*sides(part), options), options), (side, side))
-        for part in parts
-    ]
+    made = [by_tile(on_square, part, options) for part in parts]
     return joined(*made) if options["split_image"] else made[0]
+
+
+def on_square(picture: Tensor, options: Options) -> Tensor:
+    """Aria: resized by the longer side, on a black square, below and on the right."""
+    side, size = options["max_image_size"], long_at_least(*sides(picture), options)
+    return pad_to(resample(picture, size, options), (side, side))
 
 
 # ------------------------------------------------------------------ Llama
