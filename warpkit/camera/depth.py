@@ -302,7 +302,7 @@ def _as_depth(name: str, argument: str, value: Any, device: torch.device | None)
     if depth.shape[-3] != 1:
         got = f"{checks.shape_of(depth)}: {argument}.unsqueeze(-3) has the channel"
         checks.fail(name, argument, wanted, got)
-    return depth[..., 0, :, :]
+    return depth.squeeze(-3)  # an index's gradient would fill and copy an image
 
 
 def _points(

@@ -1,6 +1,6 @@
-// A register of a view's pixels: their rays and depths, the points that they show, these points in
-// another camera, and the gradients of all this: definitions/depth.py. Nothing leaves the
-// registers; a gradient's pass computes it again.
+// A register of a view's pixels: their rays and depths, the points that they show, and these points
+// in another camera: definitions/depth.py. Nothing leaves the registers; for a gradient,
+// depth_gradient.h computes it again.
 #pragma once
 #include "depth_rows.h"
 #include "lens_slopes.h"
@@ -13,7 +13,8 @@ constexpr double FARTHEST = 1e20;  // the limit of directions, as in definitions
 constexpr double WHOLE = 1e-6;     // as in definitions/depth.py
 constexpr double SMALL = 1e-2;     // as in definitions/lens_rays.py
 constexpr double ROUND = 6755399441055744.0;  // 1.5 * 2^52: adding and subtracting it rounds
-
+// Points at depths below this are not divided by them: no number of theirs is large.
+constexpr double NEAR = 1e6;
 
 enum Lens { PINHOLE, BROWN, FISHEYE };
 
@@ -122,6 +123,9 @@ template <class T> struct ViewRow {
     bool pinhole, sound;
     // All numbers are finite and no direction reaches `FARTHEST`: it need not be looked at.
     bool tame;
+    // Rays are (a, b, 1), with one b in a row; what the pose makes of (b, 1).
+    bool flat;
+    double base[3];
     const T *depths;
     const double *rays;  // null for a pinhole
     int64_t place;       // of the row's first pixel in arrays of all items
@@ -140,24 +144,35 @@ template <class T> struct ViewRow {
         double reach = 1, largest = 0;
         for (double end : ends) reach += __builtin_fabs(end);
         for (double number : pose) largest = most(largest, __builtin_fabs(number));
-        tame = pinhole && sound && reach < 1e9 && largest < 1e9;
+        tame = pinhole && sound && reach < 1e6 && largest < 1e6;
+        flat = tame && call.kind != DEPTH_RAY;
     }
 
     INLINE void enter(int64_t row) {
         const int64_t start = row * call.width;
         place = index * area + start, b = (double(row) - cy) * per_fy;
+        for (int i = 0; i < 3; i++) base[i] = pose[4 * i + 1] * b + pose[4 * i + 2];
         depths = at<T>(call.depth) + at<int64_t>(call.depth_starts)[index] + start;
         rays = nullptr;
         if (!pinhole) rays = at<double>(call.rays) + at<int64_t>(call.ray_starts)[index] + start;
     }
 };
 
-// A register of a view's pixels: depths, rays, and points in the other camera's coordinates.
+// A register of a view's pixels: depths, rays, and points in the other camera's coordinates, those
+// beyond `NEAR` times their inverse depth.
 template <class T, int KIND> struct Seen {
     Seen() = default;
     Mask good, close, endless;
+    bool divided;                         // whether a pixel's depth is: else a factor is 1 in all
     Doubles depth, near, far, a, b, per;  // per: 1 over a ray's length, of a pinhole
     Space ray, turned, moved;
+
+    INLINE Doubles by_near(Doubles v) const {
+        return KIND == DEPTH_INVERSE && !divided ? v : v * near;
+    }
+    INLINE Doubles by_far(Doubles v) const {
+        return KIND != DEPTH_INVERSE && !divided ? v : v * far;
+    }
 
     // Pixels from `column` on, of those n are inside the row.
     INLINE Seen(const ViewRow<T> &view, int64_t column, int64_t n) {
@@ -167,20 +182,22 @@ template <class T, int KIND> struct Seen {
         else memcpy(&some, view.depths + column, size_t(n) * sizeof(T));
         depth = convert<Doubles>(some);
         const Doubles one = Doubles{} + 1, infinite = Doubles{} + __builtin_inf();
+        near = far = one;
         if constexpr (KIND == DEPTH_INVERSE) {
-            good = (depth >= 0) & (depth < infinite), close = depth > 1;
+            good = (depth >= 0) & (depth < infinite), close = good & (depth > NEAR);
             endless = Mask{};
+            depth = chosen(good, depth, one);
+            divided = any(close);
+            if (divided) near = 1 / chosen(close, depth, one);
+            far = chosen(close, one, depth);
         } else {
-            good = depth > 0, close = depth < 1;
+            good = depth > 0, close = good & (depth < NEAR);
             endless = depth == infinite;
-        }
-        depth = chosen(good, depth, one);
-        const Doubles over = 1 / (KIND == DEPTH_INVERSE ? chosen(close, depth, one)
-                                                        : chosen(close, one, depth));
-        if constexpr (KIND == DEPTH_INVERSE) {
-            near = over, far = chosen(close, one, depth);
-        } else {
-            near = chosen(close & good, depth, one), far = over;
+            depth = chosen(good, depth, one);
+            near = chosen(close, depth, one);
+            const Mask beyond = good & ~close;
+            divided = any(beyond);
+            if (divided) far = 1 / chosen(beyond, depth, one);
         }
         if (view.pinhole) {
             a = (count_up<Doubles>() + (double(column) - view.cx)) * view.per_fx;
@@ -202,11 +219,17 @@ template <class T, int KIND> struct Seen {
             a = b = Doubles{}, per = one;
         }
         const double *p = view.pose;
-        turned = {p[0] * ray.x + p[1] * ray.y + p[2] * ray.z,
-                  p[4] * ray.x + p[5] * ray.y + p[6] * ray.z,
-                  p[8] * ray.x + p[9] * ray.y + p[10] * ray.z};
-        moved = {turned.x * near + p[3] * far, turned.y * near + p[7] * far,
-                 turned.z * near + p[11] * far};
+        if (view.flat) {
+            turned = {p[0] * ray.x + view.base[0], p[4] * ray.x + view.base[1],
+                      p[8] * ray.x + view.base[2]};
+        } else {
+            turned = {p[0] * ray.x + p[1] * ray.y + p[2] * ray.z,
+                      p[4] * ray.x + p[5] * ray.y + p[6] * ray.z,
+                      p[8] * ray.x + p[9] * ray.y + p[10] * ray.z};
+        }
+        const Doubles shift[] = {one * p[3], one * p[7], one * p[11]};
+        moved = {by_near(turned.x) + by_far(shift[0]), by_near(turned.y) + by_far(shift[1]),
+                 by_near(turned.z) + by_far(shift[2])};
         if (view.tame) return;
         if (!view.sound) good = Mask{};
         good &= (magnitude(moved.x) < FARTHEST) & (magnitude(moved.y) < FARTHEST) &
@@ -229,17 +252,36 @@ template <class T, int KIND> struct Seen {
     INLINE Doubles back() const { return chosen(close | endless, Doubles{} + 1, depth); }
 };
 
-// Whether all taps with weight lie along an axis of `length` pixels.
-INLINE Mask inside(const DepthCall &call, Doubles v, int64_t length) {
-    const Doubles last = Doubles{} + double(length - 1);
-    // bilinear: between the first and the last pixel
-    if (call.last_tap == 1) return (v >= -WHOLE) & (v - last <= WHOLE);
-    const Doubles whole = (v + ROUND) - ROUND, low = floor_of(v);  // ties to even
-    if (call.nearest) return (whole >= 0) & (whole <= last);
-    const Mask near = magnitude(v - whole) <= WHOLE;
-    return (near & (whole >= 0) & (whole <= last)) |
-           (~near & (low + double(call.first_tap) >= 0) & (low + double(call.last_tap) <= last));
-}
+// Where all taps with weight lie in the image: what a call says about it, where no store can change
+// it.
+struct Marks {
+    const double last_x, last_y, first_tap, last_tap;
+    const bool bilinear, nearest;
+    uint8_t *const to;
+
+    INLINE explicit Marks(const DepthCall &call)
+        : last_x(double(call.image_width - 1)),
+          last_y(double(call.image_height - 1)),
+          first_tap(double(call.first_tap)),
+          last_tap(double(call.last_tap)),
+          bilinear(call.last_tap == 1),
+          nearest(call.nearest),
+          to(at<uint8_t>(call.inside)) {}
+
+    // Along an axis with this last pixel; false for NaN.
+    INLINE Mask along(Doubles v, double last) const {
+        if (bilinear) return (v >= -WHOLE) & (v <= last + WHOLE);
+        const Doubles whole = (v + ROUND) - ROUND, low = floor_of(v);  // ties to even
+        if (nearest) return (whole >= 0) & (whole <= last);
+        const Mask near = magnitude(v - whole) <= WHOLE;
+        return (near & (whole >= 0) & (whole <= last)) |
+               (~near & (low + first_tap >= 0) & (low + last_tap <= last));
+    }
+    INLINE void write(int64_t place, int64_t n, Place p) const {
+        const Mask both = along(p.x, last_x) & along(p.y, last_y);
+        store_some(to + place, convert<Vec<uint8_t, WIDE>>(both & 1), n);
+    }
+};
 
 // Where the other camera shows pixels from `column` on; NaN where it does not.
 template <Lens LENS, class T, int KIND>
@@ -250,94 +292,6 @@ INLINE Place shown_at(const DepthCall &call, const DepthNumbers &item, Seen<T, K
     const Place p{item.other.fx * shown.at.x + item.other.cx,
                   item.other.fy * shown.at.y + item.other.cy};
     return {chosen(good, p.x, none), chosen(good, p.y, none)};
-}
-
-// Writes whether all taps of n points lie in the image.
-INLINE void mark(const DepthCall &call, int64_t place, int64_t n, Place p) {
-    const Mask both = inside(call, p.x, call.image_width) &  // false for NaN
-                      inside(call, p.y, call.image_height);
-    store_some(at<uint8_t>(call.inside) + place, convert<Vec<uint8_t, WIDE>>(both & 1), n);
-}
-
-// From the gradients of n points, and perhaps of own depths, to those of depths, rays, and sums.
-template <class T, int KIND, Lens LENS>
-INLINE void back(const DepthCall &call, const DepthNumbers &item, const ViewRow<T> &view,
-                 int64_t column, int64_t n, Place g, const double *grad_own, DepthSums &sums) {
-    const int64_t from = view.place + column;
-    Seen<T, KIND> seen(view, column, n);
-    Shown<LENS> shown(item, call.coefficients, seen.moved, true);
-    const Mask good = seen.good = seen.good & shown.good;
-    const Space v = seen.moved;
-    g = {kept(good, g.x), kept(good, g.y)};
-    if (call.needs_other) {
-        sums.add(AT_FX, column, kept(good, g.x * shown.at.x));
-        sums.add(AT_FY, column, kept(good, g.y * shown.at.y));
-        sums.add(AT_CX, column, g.x), sums.add(AT_CY, column, g.y);
-    }
-    g = {g.x * item.other.fx, g.y * item.other.fy};
-    Space to = shown.back(item, call.coefficients, v, g, column, sums);
-    Doubles to_back{}, to_far{};
-    if (grad_own) {
-        const Mask ahead = seen.ahead() & ~seen.endless;
-        Doubles h = kept(ahead, load_first(grad_own + from,
-                                           least<int64_t>(n, WIDE)));
-        const Doubles reach = seen.reach(ahead);
-        if constexpr (KIND == DEPTH_INVERSE) {
-            to_far = h / reach;
-            to.z -= to_far * seen.far / reach;
-        } else {
-            to_back = h * reach;
-            h *= seen.back();
-            if constexpr (KIND == DEPTH_Z) to.z += h;
-            else {
-                h /= reach;
-                to = {to.x + h * v.x, to.y + h * v.y, to.z + h * v.z};
-            }
-        }
-    }
-    to = {kept(good, to.x), kept(good, to.y), kept(good, to.z)};
-    const double *p = view.pose;
-    const Doubles parts[3] = {to.x, to.y, to.z};
-    for (int i = 0; i < 3 && call.needs_pose; i++) {
-        const Doubles part = parts[i] * seen.near;
-        sums.add(AT_POSE + 4 * i, column, part * seen.ray.x);
-        sums.add(AT_POSE + 4 * i + 1, column, part * seen.ray.y);
-        sums.add(AT_POSE + 4 * i + 2, column, part * seen.ray.z);
-        sums.add(AT_POSE + 4 * i + 3, column, parts[i] * seen.far);
-    }
-    const Doubles to_near =
-        to.x * seen.turned.x + to.y * seen.turned.y + to.z * seen.turned.z;
-    to_far += to.x * p[3] + to.y * p[7] + to.z * p[11];
-    Doubles to_depth;
-    if constexpr (KIND == DEPTH_INVERSE) {
-        to_depth = chosen(seen.close, -to_near * seen.near * seen.near, to_far);
-    } else {
-        to_depth = chosen(seen.close, to_near,
-                          kept(~seen.endless, to_back) - to_far * seen.far * seen.far);
-    }
-    to_depth = kept(good, to_depth);
-    store_some(at<T>(call.to_depth) + from, convert<Vec<T, WIDE>>(to_depth), n);
-    if (!call.needs_own) return;
-    const Space back{(to.x * p[0] + to.y * p[4] + to.z * p[8]) * seen.near,
-                     (to.x * p[1] + to.y * p[5] + to.z * p[9]) * seen.near,
-                     (to.x * p[2] + to.y * p[6] + to.z * p[10]) * seen.near};
-    if (!call.pinhole) {
-        // (3, height, width) of each item
-        double *out = at<double>(call.to_rays) + from + 2 * view.index * view.area;
-        store_some(out, back.x, n);
-        store_some(out + view.area, back.y, n);
-        store_some(out + 2 * view.area, back.z, n);
-        return;
-    }
-    Doubles da = back.x, db = back.y;
-    if constexpr (KIND == DEPTH_RAY) {
-        const Doubles along =
-            back.x * seen.ray.x + back.y * seen.ray.y + back.z * seen.ray.z;
-        da = seen.per * (back.x - along * seen.ray.x);
-        db = seen.per * (back.y - along * seen.ray.y);
-    }
-    sums.add(AT_OWN, column, -da * seen.a), sums.add(AT_OWN + 1, column, -db * seen.b);
-    sums.add(AT_OWN + 2, column, -da), sums.add(AT_OWN + 3, column, -db);
 }
 
 }  // namespace

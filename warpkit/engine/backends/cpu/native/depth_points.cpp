@@ -1,6 +1,6 @@
 // Points of a view's depths in another camera, and the gradients to depths, rays or the view's
 // camera, pose, and the other camera: for whole fields, and for tiles of a warp.
-#include "depth_pixels.h"
+#include "depth_gradient.h"
 #include "kernels.h"
 
 namespace warpkit {
@@ -11,6 +11,7 @@ template <class T, int KIND, Lens LENS>
 void points(const Call &block, int64_t begin, int64_t end) {
     const DepthCall &call = as<DepthCall>(block);
     const Doubles none = Doubles{} + __builtin_nan(""), infinite = Doubles{} + __builtin_inf();
+    const Marks marks(call);
     for (int64_t unit = begin; unit < end; unit++) {
         const int64_t index = unit / call.height;
         const DepthNumbers &item = at<DepthNumbers>(call.numbers)[index];
@@ -28,7 +29,7 @@ void points(const Call &block, int64_t begin, int64_t end) {
                 own = chosen(seen.endless, infinite, own);
                 store_some(at<double>(call.own) + to, chosen(ahead, own, none), n);
             }
-            if (call.inside) mark(call, to, n, p);
+            if (marks.to) marks.write(to, n, p);
         }
     }
 }
@@ -42,12 +43,12 @@ void points_backward(const Call &block, int64_t begin, int64_t end) {
         ViewRow<T> view(call, item, index);
         view.enter(unit % call.height);
         DepthSums sums;
-        for (int64_t column = 0; column < call.width; column += WIDE) {
-            const int64_t n = call.width - column;
-            const double *grad = at<double>(call.grad_points) + 2 * (view.place + column);
-            back<T, KIND, LENS>(call, item, view, column, n, load_places(grad, n),
-                                at<double>(call.grad_own), sums);
-        }
+        PoseSums pose;
+        const double *grad = at<double>(call.grad_points) + 2 * view.place;
+        back_row<T, KIND, LENS>(
+            call, item, view, 0, call.width, at<double>(call.grad_own), sums, pose,
+            [&](int64_t c) { return load_places(grad + 2 * c, call.width - c); });
+        pose.add_to(sums);
         write_sums(item, sums, at<double>(call.sums) + unit * DepthSums::NUMBERS);
     }
 }
@@ -69,16 +70,18 @@ template <class T, int KIND, Lens LENS> void find_rows(const DepthCall &call, co
                                                        int64_t step, double *x, double *y) {
     const DepthNumbers &item = at<DepthNumbers>(call.numbers)[part.index];
     ViewRow<T> view(call, item, part.index);
-    for (int64_t r = part.row; r < part.row + part.rows; r++, x += TILE, y += TILE) {
+    const Marks marks(call);
+    const int64_t first = part.column, columns = part.columns, end = part.row + part.rows;
+    for (int64_t r = part.row; r < end; r++, x += TILE, y += TILE) {
         view.enter(r);
         fetch_next(view, part, r);
-        for (int64_t c = 0; c < part.columns; c += WIDE) {
-            Seen<T, KIND> seen(view, part.column + c, part.columns - c);
+        for (int64_t c = 0; c < columns; c += WIDE) {
+            Seen<T, KIND> seen(view, first + c, columns - c);
             const Place p = shown_at<LENS>(call, item, seen);
             store(x + c, p.x), store(y + c, p.y);
-            if (call.inside) mark(call, view.place + part.column + c, part.columns - c, p);
+            if (marks.to) marks.write(view.place + first + c, columns - c, p);
         }
-        const int64_t last = part.columns - 1;
+        const int64_t last = columns - 1;
         for (int64_t c = last + 1; c % step; c++) x[c] = x[last], y[c] = y[last];
     }
 }
@@ -87,12 +90,14 @@ template <class T, int KIND, Lens LENS>
 void back_rows(const DepthCall &call, const DepthNumbers &item, const ViewPart &part,
                const double *x, const double *y, DepthSums &sums) {
     ViewRow<T> view(call, item, part.index);
+    PoseSums pose;
     for (int64_t r = part.row; r < part.row + part.rows; r++, x += TILE, y += TILE) {
         view.enter(r);
-        for (int64_t c = 0; c < part.columns; c += WIDE)
-            back<T, KIND, LENS>(call, item, view, part.column + c, part.columns - c,
-                                {load<Doubles>(x + c), load<Doubles>(y + c)}, nullptr, sums);
+        back_row<T, KIND, LENS>(
+            call, item, view, part.column, part.columns, nullptr, sums, pose,
+            [&](int64_t c) { return Place{load<Doubles>(x + c), load<Doubles>(y + c)}; });
     }
+    pose.add_to(sums);
 }
 
 // All that depends on the depths' type and kind, and on the other lens.

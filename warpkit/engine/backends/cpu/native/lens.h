@@ -24,9 +24,15 @@ struct Place {
 };
 
 INLINE bool any(Mask mask) {
-    int64_t found = 0;
-    for (int k = 0; k < WIDE; k++) found |= mask[k];
-    return found;
+#if defined(__AVX512F__)
+    return _mm512_test_epi64_mask((__m512i)mask, (__m512i)mask);
+#elif defined(__AVX2__)
+    return !_mm256_testz_si256((__m256i)mask, (__m256i)mask);
+#elif defined(__x86_64__)
+    return !_mm_testz_si128((__m128i)mask, (__m128i)mask);
+#else
+    return mask[0] | mask[1];
+#endif
 }
 
 INLINE Doubles root(Doubles v) {
