@@ -18,8 +18,10 @@ ORDER = (
     "frame_interpolation",
     "lens",
     "sphere",
+    "depth",
     "augmentation",
     "attack",
+    "jpeg",
     "spatial_transformer",
 )
 

@@ -16,10 +16,12 @@ from PIL import Image, features
 from torch import Tensor
 from torchvision import io as torchvision_io
 
+from tests.support.allocations import allocated
 from tests.support.inputs import noise
 from tests.support.pillow_files import by_pillow
 from tests.support.tolerances import TOLERANCE
 from warpkit.attacks import Pipeline, jpeg, to_uint8
+from warpkit.engine.backends.cpu import jpeg as kernels
 from warpkit.engine.definitions import jpeg as definition
 
 SUBSAMPLINGS: tuple[Any, ...] = ("4:4:4", "4:2:2", "4:2:0")
@@ -250,6 +252,15 @@ def test_bands_threads_and_strides_change_no_byte(threads: int):
     assert torch.equal(*found)
     limit = TOLERANCE["jpeg kernels"] * float(slopes.abs().max())
     torch.testing.assert_close(found[0], slopes, rtol=0, atol=limit)
+
+
+def test_a_gradient_holds_its_result_and_strips():
+    images = noise(1, 3, 1080, 640, dtype=torch.float32, seed=2)
+    quality, push = torch.tensor([75], dtype=torch.int32), torch.ones_like(images)
+    size = images.numel() * images.element_size()
+    assert allocated(lambda: kernels.forward("4:2:0", images, quality)) < 1.1 * size
+    given = None, (push,), (images, quality), (True, False)
+    assert allocated(lambda: kernels.backward("4:2:0", *given)) < 1.1 * size
 
 
 def test_floats_between_two_levels_are_rounded_once():

@@ -6,6 +6,7 @@ Every example runs, cell by cell, when scripts/document builds the site; an erro
 from __future__ import annotations
 
 import ast
+import re
 import runpy
 from collections.abc import Callable
 from importlib.machinery import SourceFileLoader
@@ -26,8 +27,10 @@ FOLDER = ROOT / "examples" / "gallery"
 CLAIMS: dict[str, Callable[[list[str]], bool]] = {
     "antialias": lambda says: float(says[1].split()[0]) < 1 < float(says[0].split()[0]),
     "beside_opencv": lambda says: "no pixel differs" in says[:2] and "by up to 1" in says[3],
+    "depth": lambda says: [float(n) < 6 for n in re.findall(r"[\d.]+", says[3])] == [True, False],
     "frame_interpolation": lambda says: True,
     "gradients": lambda says: says[-2].startswith("100.0%"),
+    "jpeg": lambda says: all(": 0 values differ" in text for text in says[:4]),
 }
 """For each example: whether the labels of its figure match its text."""
 
