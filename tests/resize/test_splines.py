@@ -231,6 +231,15 @@ def test_boxes_have_gradients(name):
     assert gradgradcheck(function, inputs)
 
 
+def test_an_invalid_box_that_cannot_be_read_gives_nan():
+    image, boxes = noise(2, 9, 10), torch.tensor([[0.5, 1.0, 7.0, 6.0], [0.0, 0.0, torch.nan, 6.0]])
+    found = torch.func.vmap(lambda b: wk.resize(image, (3, 4), interpolation="spline3", box=b))(
+        boxes
+    )
+    assert found[0].isfinite().all()
+    assert found[1].isnan().all()
+
+
 ALL_WAYS = [
     *({"interpolation": name} for name in SPLINES),
     *({"interpolation": name, "arithmetic": "scipy"} for name in NAMES),

@@ -12,6 +12,7 @@ from torchvision import tv_tensors
 from torchvision.transforms import v2
 from torchvision.transforms.v2._utils import query_size
 
+from warpkit.choices import SPLINE_FILTERS
 from warpkit.core import checks
 from warpkit.engine.arithmetic.resize import RESIZE_ARITHMETICS, filters_of, named_rule
 from warpkit.resizing import resize
@@ -26,7 +27,7 @@ from warpkit.transforms.family import Geometric
 from warpkit.transforms.images import check_planes, check_sides, has_pixels, through
 from warpkit.types import Filter, ResizeArithmetic
 
-PLAIN_FILTERS = ("nearest", "lanczos4")
+PLAIN_FILTERS = ("nearest", "lanczos4", *SPLINE_FILTERS)
 """Filters without antialias."""
 
 

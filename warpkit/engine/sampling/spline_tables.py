@@ -61,7 +61,7 @@ def filter_table(
 
 def samples(position: Tensor, order: int, dtype: torch.dtype) -> Row:
     """The weights of a row without end at positions (m,), for a spline's samples."""
-    base = position.detach().floor()
+    base = position.detach().floor().nan_to_num(0.0)  # an invalid box's, whose weights are NaN
     near = torch.stack(weights(position - base, order), -1)
     if order < 2:
         return base, near

@@ -21,6 +21,8 @@ from functools import cache, reduce
 import torch
 from torch import Tensor
 
+from warpkit.engine.sampling.bounds import at_least_zero
+
 ORDERS = {"bilinear": 1, "spline2": 2, "spline3": 3, "spline4": 4, "spline5": 5}
 """The interpolations by B-splines, and their orders."""
 
@@ -90,12 +92,11 @@ def impulse(order: int, distance: Tensor) -> Tensor:
 
 
 def bspline(order: int, distance: Tensor) -> Tensor:
-    """The B-spline at distances (...) of at least 0: truncated powers, which differentiate."""
+    """The B-spline at distances (...) of at least 0, by truncated powers; NaN at NaN."""
     half = (order + 1) / 2
     total = torch.zeros_like(distance)
     for k in range(math.ceil(half)):
-        above = half - k - distance
-        above = torch.where(above > 0, above, 0.0)
+        above = at_least_zero(half - k - distance)
         power = reduce(torch.mul, [above] * order)
         total = total + (-1) ** k * math.comb(order + 1, k) * power
     return total / math.factorial(order)
