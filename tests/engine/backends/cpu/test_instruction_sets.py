@@ -14,6 +14,7 @@ from torch import Tensor
 from tests.engine.backends.cpu.test_library import available, run
 from tests.support import ROOT
 from tests.support.tolerances import TOLERANCE
+from warpkit.engine.sampling.rules import TAPS
 
 CALLS = """
 import sys, torch, warpkit as wk
@@ -46,6 +47,16 @@ for interpolation in TAPS:
                         push = torch.rand(out.shape, generator=torch.Generator().manual_seed(1))
                         out.backward(push.to(dtype))
                         found[key] += [pixels.grad, leaf.grad]
+depth = torch.rand(2, 1, 33, 37, dtype=torch.float64) * 5 + 0.2
+depth[0, 0, 3, :4] = torch.tensor([torch.nan, torch.inf, 1e7, 0.0])
+camera = torch.tensor([[30.0, 0, 18], [0, 29, 16], [0, 0, 1]]).double()
+pose = wk.camera.pose(wk.camera.rotation(yaw=3.0), [0.2, 0.1, -0.1]).double().repeat(2, 1, 1)
+for kind, count in (("z", 0), ("ray", 5), ("inverse", 12)):
+    leaves = [t.clone().requires_grad_() for t in (depth, camera, pose, torch.rand(count).double())]
+    lens = {"other_matrix": camera, "other_distortion": 0.01 * leaves[3]} if count else {}
+    points, own = wk.camera.depth_points(*leaves[:3], **lens, kind=kind)
+    (points.nan_to_num(0, 0, 0).square().sum() + own.nan_to_num(0, 0, 0).sum()).backward()
+    found[f"depth {kind}"] = [points.detach(), own.detach(), *(leaf.grad for leaf in leaves)]
 torch.save(found, sys.argv[1])
 """
 
@@ -73,7 +84,7 @@ def test_instruction_sets_with_fma_give_the_same_bits(results):
     """Except the gradient to a float32 image, which is summed one vector at a time."""
     if "avx512" not in results:
         pytest.skip("needs two such sets: AVX2 and AVX-512")
-    assert len(results["avx2"]) == 4 * 5 * 4 * 3 * 2
+    assert len(results["avx2"]) == len(TAPS) * 5 * 4 * 3 * 2 + 3
     for key, wanted in results["avx2"].items():
         for n, (one, other) in enumerate(zip(wanted, results["avx512"][key], strict=True)):
             if one is None or other is None:
