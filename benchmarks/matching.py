@@ -117,6 +117,7 @@ def by_volume(first: Tensor, second: Tensor, coords: list[Tensor], levels: int =
 def by_pyramid(first: Tensor, second: Tensor, coords: list[Tensor], levels: int = 4) -> Tensor:
     """The same without a volume: the second picture's own pyramid."""
     pyramid, at = [second], pixels((first.shape[-2], first.shape[-1]))
+    first = first * first.shape[1] ** 0.5  # it is smaller than the result
     for _ in range(levels - 1):
         pyramid.append(F.avg_pool2d(pyramid[-1], 2))
     found = [
@@ -124,7 +125,7 @@ def by_pyramid(first: Tensor, second: Tensor, coords: list[Tensor], levels: int 
         for places in coords
         for level, s in enumerate(pyramid)
     ]
-    return torch.cat([f.flatten(1, 2) for f in found], 1) * first.shape[1] ** 0.5
+    return torch.cat(found, 1).flatten(1, 2)
 
 
 # -- sweeps of view (N, C, h, w) and sources (N, V, C, h, w)
