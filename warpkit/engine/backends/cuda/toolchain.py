@@ -1,4 +1,4 @@
-"""What Triton needs beside itself to compile kernels: a device that it supports, and a C compiler."""
+"""What Triton needs beside itself to compile kernels: a device that it supports, and a compiler."""
 
 from __future__ import annotations
 
