@@ -17,7 +17,7 @@ from tests.support.tolerances import TOLERANCE
 from warpkit.engine.backends.cpu import calls, jobs, launch, warp_calls
 from warpkit.engine.backends.cpu.jobs import Image, by_strips
 from warpkit.engine.backends.cpu.warp_calls import warp_shapes
-from warpkit.engine.sampling.rules import BORDERS, TAPS
+from warpkit.engine.sampling.rules import BORDERS, INTERPOLATIONS
 
 FILLED = [border for border in BORDERS if border != "transparent"]
 
@@ -120,7 +120,7 @@ def test_gradients_agree_over_tiles_of_all_kinds(dtype):
     draw = random.Random(8)
     for n in range(80):
         border, scale = FILLED[n % len(FILLED)], draw.choice([0.3, 1, 1, 5, 200])
-        options = {"border": border, "interpolation": list(TAPS)[n // 20]}
+        options = {"border": border, "interpolation": INTERPOLATIONS[n // 20]}
         channels = draw.choice([1, 3, 5])
         shape = [draw.choice([1, 2, 15, 33, 70]) for _ in range(2)]
         image = noise(draw.choice([1, 2]), channels, *shape, dtype=dtype, seed=n)
@@ -304,7 +304,7 @@ PIECES = [(3, 1, "111"), (1, 5, "111"), (5, 1, "100"), (2, 2, "011")]
 """Channels, matrices, and which of image, matrix and fill get a gradient."""
 
 
-@pytest.mark.parametrize("interpolation", list(TAPS))
+@pytest.mark.parametrize("interpolation", INTERPOLATIONS)
 @pytest.mark.parametrize("border", BORDERS)
 def test_every_way_to_split_an_image_gives_the_references_gradients(border, interpolation, split):
     """Bands, strips, accumulators and tile rows; planar and channels-last images; backgrounds."""

@@ -38,7 +38,8 @@ from warpkit.engine.sampling.rules import BORDERS, SamplingRule
 
 FILES = [__file__]
 FILES += [
-    str(Path(__file__).with_name(f"test_{name}.py")) for name in ("extremes", "jpeg", "labels")
+    str(Path(__file__).with_name(f"test_{name}.py"))
+    for name in ("correlation", "depth", "extremes", "jpeg", "labels")
 ]
 
 

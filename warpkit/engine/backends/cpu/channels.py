@@ -29,10 +29,12 @@ def in_order(channels: int) -> np.ndarray:
     return found
 
 
-def dense(pictures: Tensor) -> Tensor:
+def dense(pictures: Tensor, *, whole: bool = False) -> Tensor:
     """Pictures (..., C, H, W), or others with three dimensions after the batch, as planes, without
-    batch entries that only repeat memory."""
-    return read_in_place(pictures).contiguous()
+    batch entries that only repeat memory.
+
+    whole: with them, because each has a gradient of its own."""
+    return (pictures if whole else read_in_place(pictures)).contiguous()
 
 
 def entries(pictures: Tensor, batch: tuple[int, ...]) -> np.ndarray:

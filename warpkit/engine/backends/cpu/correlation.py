@@ -43,7 +43,7 @@ def backward(
     first, second, *rest = tensors
     flow = rest[0] if rest else None
     to_first, to_second, to_flow = (*wanted, False)[:3]
-    codes, arrays, batch = _inputs(options, first, second, flow)
+    codes, arrays, batch = _inputs(options, first, second, flow, whole=to_second)
     arrays["grad"] = grads[0].contiguous()
     made: dict[str, Tensor] = {}
     if to_first:
@@ -70,14 +70,20 @@ def backward(
 
 
 def _inputs(
-    options: Square, first: Tensor, second: Tensor, flow: Tensor | None, copied: bool = True
+    options: Square,
+    first: Tensor,
+    second: Tensor,
+    flow: Tensor | None,
+    *,
+    copied: bool = True,
+    whole: bool = False,
 ) -> tuple[dict[str, int], dict[str, Any], tuple[int, ...]]:
     """The numbers of a block, what it points to, and the batch; first (..., C, h, w), second
     (..., C, H, W), flow (..., h, w, 2). A result without a flow is computed from planes, not from
-    copies."""
+    copies. whole: as in `dense`, of second."""
     shapes = [t.shape[:-3] for t in (first, second, flow) if t is not None]
     batch = tuple(broadcast_shapes(*shapes))
-    one, two = dense(first), dense(second)
+    one, two = dense(first), dense(second, whole=whole)
     channels, height, width = first.shape[-3:]
     order = in_order(channels)
     arrays: dict[str, Any] = {"first": one, "pictures": two, "order": order}

@@ -82,7 +82,7 @@ def backward(
     """The gradients of `forward`'s tensors; none of the ends."""
     sources, depths, rays, poses, numbers, _, *rest = tensors
     to_sources, to_depths, to_own, to_pose, to_other, _, to_view = (*wanted, False)[:7]
-    call = _call(options, *tensors)
+    call = _call(options, *tensors, whole=to_sources)
     codes, items, size = call.codes, call.codes["items"], options.size
     height, width = codes["source_height"], codes["source_width"]
     band, windows, pixels = _windows(kept.ranges, height, width)
@@ -189,8 +189,10 @@ def _call(
     numbers: Tensor,
     ends: Tensor,
     view: Tensor | None = None,
+    *,
+    whole: bool = False,
 ) -> Call:
-    """The tensors of `forward` as the kernels read them."""
+    """The tensors of `forward` as the kernels read them; whole: as in `dense`, of sources."""
     views = max(sources.shape[-4], poses.shape[-3], numbers.shape[-2], ends.shape[-1])
     core = 1 if options.pinhole else 3
     shapes = [sources.shape[:-4], depths.shape[:-3], rays.shape[: rays.ndim - core]]
@@ -199,7 +201,7 @@ def _call(
     own = rays.unsqueeze(-2) if options.pinhole else None
     rows = rows_of((*batch, views), own, poses, numbers, ends)
     order, lanes = by_groups(sources.shape[-3], options.groups)
-    pictures = dense(sources)
+    pictures = dense(sources, whole=whole)
     arrays: dict[str, Any] = {"numbers": rows, "order": order, "pictures": pictures}
     arrays |= {"sources": copies(pictures, order)}
     arrays["source_of"] = entries(pictures, (*batch, views))
