@@ -1,9 +1,10 @@
 // Which pixel of an image is in front at each target, and the pixels moved there:
 // definitions/front.py.
 //
-// One thread takes all pixels of an item, and moves them while the keys are in the cache. Its targets keep the least key so far: depths as unsigned
-// integers in the same order, and then the number of the pixel, so that the first of equal depths
-// stays. Both are one 64-bit number for float32.
+// One thread takes all pixels of an item, and moves them while the keys are in the cache. Its
+// targets keep the least key so far: depths as unsigned integers in the same order, and then the
+// number of the pixel, so that the first of equal depths stays. Both are one 64-bit number for
+// float32.
 #include "kernels.h"
 #include "lens.h"
 #include "memory.h"
@@ -32,6 +33,7 @@ struct Apart {
     uint64_t order = ~uint64_t(0);
     uint32_t number = HOLE;
 
+    static Keys keys(Keys orders, int64_t) { return orders; }
     INLINE void see(uint64_t other, uint32_t n) {
         const bool nearer = other < order;
         order = nearer ? other : order, number = nearer ? n : number;
@@ -41,18 +43,18 @@ struct Apart {
 struct Packed {
     uint64_t both = ~uint64_t(0);
 
-    INLINE void see(uint64_t other, uint32_t n) {
-        const uint64_t key = other << 32 | n;
-        both = key < both ? key : both;
+    static INLINE Keys keys(Keys orders, int64_t first) {
+        return orders << 32 | (Keys)(count_up<Mask>() + first);
     }
+    INLINE void see(uint64_t key, uint32_t) { both = key < both ? key : both; }
     uint32_t shown() const { return uint32_t(both); }
 };
 
-// The targets of a piece of a row, those of pixels that land nowhere behind the last, and the order
-// of their depths.
-template <class F, class T>
+// The targets of a piece of a row, those of pixels that land nowhere behind the last, and their
+// keys; first: the number of the first pixel.
+template <class Nearest, class F, class T>
 INLINE void aim(const FrontCall &call, const F *flow, const T *depth, int64_t row, int64_t column,
-                int64_t count, int64_t *targets, uint64_t *orders) {
+                int64_t first, int64_t count, int64_t *targets, uint64_t *keys) {
     const Mask width = convert<Mask>(Ints{} + int32_t(call.to_width));
     const Mask height = Mask{} + call.to_height, nowhere = Mask{} + call.to_height * call.to_width;
     for (int64_t c = 0; c < count; c += WIDE) {
@@ -66,7 +68,7 @@ INLINE void aim(const FrontCall &call, const F *flow, const T *depth, int64_t ro
         const Doubles seen = convert<Doubles>(near);
         const Mask lands = (x >= 0) & (x < width) & (y >= 0) & (y < height) & (seen == seen);
         store(targets + c, lands ? y * width + x : nowhere);
-        store(orders + c, order_of(near));
+        store(keys + c, Nearest::keys(order_of(near), first + c));
     }
 }
 
@@ -104,7 +106,7 @@ void front(const Call &block, int64_t begin, int64_t end) {
     if (!memory) return;
     Nearest *const nearest = memory.numbers;
     alignas(64) int64_t targets[PIECE];
-    alignas(64) uint64_t orders[PIECE];
+    alignas(64) uint64_t keys[PIECE];
     for (int64_t item = begin; item < end; item++) {
         const F *flow = at<F>(call.flow) + at<int64_t>(call.flow_starts)[item];
         const T *depth = at<T>(call.depth) + at<int64_t>(call.depth_starts)[item];
@@ -112,8 +114,8 @@ void front(const Call &block, int64_t begin, int64_t end) {
         for (int64_t row = 0, i = 0; row < call.height; row++)
             for (int64_t column = 0; column < call.width; column += PIECE) {
                 const int64_t n = least<int64_t>(call.width - column, PIECE);
-                aim(call, flow + 2 * i, depth + i, row, column, n, targets, orders);
-                for (int64_t k = 0; k < n; k++, i++) nearest[targets[k]].see(orders[k], uint32_t(i));
+                aim<Nearest>(call, flow + 2 * i, depth + i, row, column, i, n, targets, keys);
+                for (int64_t k = 0; k < n; k++, i++) nearest[targets[k]].see(keys[k], uint32_t(i));
             }
         for (int64_t start = 0; start < area; start += PIECE) {
             const int64_t n = least<int64_t>(area - start, PIECE);
