@@ -83,11 +83,13 @@ PAGE = {
         pad_page,
         values,
     ),
-    "off": {"do_crop_margin": "a margin is cropped by what the picture shows"},
+    "off": {"do_crop_margin": "a crop that depends on what the picture shows"},
 }
 
-STANDARD_NAMES = """Beit Bit Blip CLIP Chameleon ChineseCLIP DeiT Flava Idefics LayoutLMv3
-    MobileNetV1 MobileNetV2 OwlViT PI0 PPChart2Table Pvt Siglip Tipsv2 Tipsv2Dpt ViT"""
+READ = {"off": {"apply_ocr": "words and their boxes, read from the picture"}}
+
+STANDARD_NAMES = """Beit Bit Blip CLIP Chameleon ChineseCLIP DeiT Flava Idefics MobileNetV1
+    MobileNetV2 OwlViT PI0 PPChart2Table Pvt Siglip Tipsv2 Tipsv2Dpt ViT"""
 UNCROPPED_NAMES = "RTDetr SegGpt Segformer"
 MASKED_NAMES = "ConditionalDetr DeformableDetr Detr GroundingDino"
 QWEN_NAMES = """CohereCompass Ernie4_5_VLMoe Ernie4_5_VL_Moe MiniMaxM3VL Qwen2VL"""
@@ -175,7 +177,8 @@ KINDS: dict[str, Kind] = {
         "steps": {"pillow": UNCROPPED, "torchvision": STANDARD},
         "off": {"do_color_quantize": "indices of colours, which have no gradient"},
     },
-    "LayoutLMv2": {"steps": (resize, reverse)},
+    "LayoutLMv2": {"steps": (resize, reverse), **READ},
+    "LayoutLMv3": READ,
     "MobileViT": {"steps": (resize, rescale, crop, reverse)},
     "Perceiver": {"steps": (crop_part, resize, values)},
     "RfDetr": {"steps": (rescale, resize, normalize), **NO_ANTIALIAS, **MASKED},
