@@ -73,29 +73,27 @@ def parted(pixels: Tensor, images: Images) -> Images:
     )
 
 
-def pixels_at(images: Images, place: Tensor) -> Tensor:
-    """The pixels (C, P) of images at places (P,), int64, of their flat pixels."""
+def joined(images: Images) -> Tensor:
+    """The numbers of images in a row: a batch's in its own order, which moves none of them."""
+    return (images if isinstance(images, Tensor) else flat(images)).reshape(-1)
+
+
+def numbers_at(images: Images, place: Tensor) -> Tensor:
+    """The indices (C, P) in `joined` of pixels at places (P,), int64, of the flat pixels."""
+    channels = listed(images)[0].shape[-3]
     if isinstance(images, Tensor):
-        index = _numbers_at(images, place)
-        # by gather, whose gradient is summed in a fixed order, unlike that of an index
-        return images.reshape(-1).gather(0, index.flatten()).reshape(index.shape)
-    return flat(images)[:, place]
+        step = images.shape[-2] * images.shape[-1]
+        place = place + place.div(step, rounding_mode="floor") * ((channels - 1) * step)
+    else:
+        step = sum(image.shape[1] * image.shape[2] for image in images)
+    return place + step * torch.arange(channels, device=place.device)[:, None]
 
 
-def with_pixels(images: Images, place: Tensor, values: Tensor) -> Images:
-    """Images with values (C, P) at places (P,), int64, all different, of their flat pixels."""
-    if isinstance(images, Tensor):  # not by flat pixels, which would move every pixel twice
-        index = _numbers_at(images, place).flatten()
-        return images.reshape(-1).index_copy(0, index, values.flatten()).reshape(images.shape)
-    return parted(flat(images).index_copy(1, place, values), images)
-
-
-def _numbers_at(images: Tensor, place: Tensor) -> Tensor:
-    """The indices (C, P) of pixels at places (P,) among the numbers of images (B, C, H, W)."""
-    _, channels, height, width = images.shape
-    area = height * width
-    first = place + place.div(area, rounding_mode="floor") * ((channels - 1) * area)
-    return first + area * torch.arange(channels, device=place.device)[:, None]
+def separated(numbers: Tensor, images: Images) -> Images:
+    """Images like `images` of their numbers in a row."""
+    if isinstance(images, Tensor):
+        return numbers.reshape(images.shape)
+    return parted(numbers.unflatten(0, (images[0].shape[0], -1)), images)
 
 
 def listed(images: Images) -> Sequence[Tensor]:

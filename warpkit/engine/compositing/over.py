@@ -18,9 +18,10 @@ from warpkit.engine.compositing.canvases import (
     Canvas,
     Images,
     flat,
+    joined,
+    numbers_at,
     parted,
-    pixels_at,
-    with_pixels,
+    separated,
 )
 from warpkit.engine.compositing.rectangles import Pixels, Rectangles, Rows, levels, pixels_of
 
@@ -63,7 +64,11 @@ def paint_layers(images: Images, pixels: Pixels, painter: Painter) -> Images:
     colour, alpha = painter(pixels)
     if alpha is None:
         alpha = torch.ones_like(colour[0])
-    return with_pixels(images, place, over(pixels_at(images, place), colour, alpha, sizes))
+    numbers, index = joined(images), numbers_at(images, place)
+    # by gather, whose gradient is summed in a fixed order, unlike that of an index
+    below = numbers.gather(0, index.flatten()).reshape(index.shape)
+    result = over(below, colour, alpha, sizes)
+    return separated(numbers.index_copy(0, index.flatten(), result.flatten()), images)
 
 
 @on_flat

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from warpkit.core.shapes import broadcast_shapes
 from warpkit.engine.definitions import finite, lens_models, lens_rays
 from warpkit.engine.sampling.maps import pixel_points
 
@@ -46,6 +47,15 @@ class Shares(NamedTuple):
     near: Tensor
     far: Tensor
     there: Tensor
+
+
+def batch_of(
+    options: Depths, depth: Tensor, rays: Tensor, pose: Tensor, numbers: Tensor, end: Tensor
+) -> tuple[int, ...]:
+    """The batch of points; tensors as in `points`."""
+    core = 1 if options.pinhole else 3
+    shapes = (depth.shape[:-2], rays.shape[: rays.ndim - core], pose.shape[:-2])
+    return tuple(broadcast_shapes(*shapes, numbers.shape[:-1], end.shape))
 
 
 def points(

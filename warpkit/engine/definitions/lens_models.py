@@ -16,6 +16,9 @@ from torch import Tensor
 from warpkit.core import exports
 from warpkit.engine.sampling.maps import adjugate, determinant, matrix_of, rows_at
 
+TILTED = 14
+"""The number of coefficients of a lens whose sensor may be tilted."""
+
 COUNTS = {"brown": (4, 5, 8, 12, 14), "fisheye": (4,)}
 """Models, and how many coefficients each may have."""
 
@@ -76,7 +79,7 @@ def distort(lens: Lens, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
     x and y (...), directions: the pixel minus the centre, divided by the focal length.
     """
     u, v = bend(lens, x, y)
-    if len(lens.k) < 14:
+    if len(lens.k) < TILTED:
         return u, v
     a, b, w = rows_at(tilt(lens), u, v)
     per = 1 / torch.where(w == 0, 1.0, w)  # as in OpenCV
@@ -88,7 +91,7 @@ def untilt(lens: Lens, u: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
 
     u and v (...), directions. The solver handles the NaN.
     """
-    if len(lens.k) < 14:
+    if len(lens.k) < TILTED:
         return u, v
     matrix = tilt(lens)
     a, b, w = rows_at(adjugate(matrix) / determinant(matrix)[..., None, None], u, v)

@@ -39,6 +39,25 @@ class Sweep(NamedTuple):
     """As a `SamplingRule` has it; None: only views that see a point take part."""
 
 
+def batch_of(
+    options: Sweep,
+    sources: Tensor,
+    depths: Tensor,
+    rays: Tensor,
+    poses: Tensor,
+    numbers: Tensor,
+    ends: Tensor,
+    view: Tensor | None = None,
+) -> tuple[tuple[int, ...], int]:
+    """The batch of a cost and the number of its views; tensors as in `cost`."""
+    core = 1 if options.pinhole else 3
+    shapes = [sources.shape[:-4], depths.shape[:-3], rays.shape[: rays.ndim - core]]
+    shapes += [poses.shape[:-3], numbers.shape[:-2], ends.shape[:-1]]
+    batch = broadcast_shapes(*shapes, () if view is None else view.shape[:-3])
+    views = max(sources.shape[-4], poses.shape[-3], numbers.shape[-2], ends.shape[-1])
+    return tuple(batch), views
+
+
 def cost(
     options: Sweep,
     sources: Tensor,
@@ -55,15 +74,11 @@ def cost(
     (..., D, h, w) or (..., D, 1, 1); rays as in `depth.points`; poses (..., V, 3, 4), numbers
     (..., V, 4 + n) and ends (..., V) as there. 1 in the place of V is for all views.
     """
-    views = max(sources.shape[-4], poses.shape[-3], numbers.shape[-2], ends.shape[-1])
+    batch, views = batch_of(options, sources, depths, rays, poses, numbers, ends, view)
     height, width = sources.shape[-2:]
-    core = 1 if options.pinhole else 3
-    mine = rays.unsqueeze(-1 - core)  # for all views
+    mine = rays.unsqueeze(-2 if options.pinhole else -4)  # for all views
     places_of = Depths(options.kind, options.model, options.pinhole, False, None)
     rule = SamplingRule("bilinear", options.border or "constant")
-    shapes = [sources.shape[:-4], depths.shape[:-3], rays.shape[: rays.ndim - core]]
-    shapes += [poses.shape[:-3], numbers.shape[:-2], ends.shape[:-1]]
-    batch = broadcast_shapes(*shapes, () if view is None else view.shape[:-3])
 
     def plane(
         sources: Tensor, depths: Tensor, mine: Tensor, poses: Tensor, numbers: Tensor, *rest: Tensor

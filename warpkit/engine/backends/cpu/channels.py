@@ -6,7 +6,6 @@ from functools import lru_cache
 from math import prod
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from warpkit.engine.backends.cpu import calls
@@ -58,8 +57,3 @@ def copies(pictures: Tensor, order: np.ndarray) -> np.ndarray:
     units = count * -(-pixels // PIXELS)
     calls.launch(COPIES.block("channels_last", codes), 0, units, found.size)
     return found
-
-
-def room(*shape: int) -> Tensor:
-    """Memory for float32 numbers, with arbitrary contents."""
-    return torch.from_numpy(empty(shape, SINGLE))

@@ -10,13 +10,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from warpkit.core.shapes import broadcast_shapes
 from warpkit.engine.backends.cpu.calls import Family, address, launch
 from warpkit.engine.backends.cpu.gradient_sums import sum_to
-from warpkit.engine.backends.cpu.lens_fields import NUMBERS, TILT, TILTED, K, tilt
+from warpkit.engine.backends.cpu.lens_fields import NUMBERS, TILT, K, tilt
 from warpkit.engine.backends.cpu.memory import empty
 from warpkit.engine.definitions import lens_models
-from warpkit.engine.definitions.depth import KINDS, REACH, Depths
+from warpkit.engine.definitions.depth import KINDS, REACH, Depths, batch_of
 from warpkit.engine.sampling.layout import broadcast_index
 
 DEPTHS = Family("depth")
@@ -56,9 +55,7 @@ def view_of(
 ) -> View:
     """Tensors as in `definitions.depth.points`: depth (..., h, w), rays (..., 3, h, w) or (..., 4),
     pose (..., 3, 4), numbers (..., 4 + n), end (...)."""
-    core = 1 if options.pinhole else 3
-    shapes = (depth.shape[:-2], rays.shape[: rays.ndim - core], pose.shape[:-2])
-    batch = tuple(broadcast_shapes(*shapes, numbers.shape[:-1], end.shape))
+    batch = batch_of(options, depth, rays, pose, numbers, end)
     rows = rows_of(batch, rays if options.pinhole else None, pose, numbers, end)
     depth, rays = depth.contiguous(), rays.contiguous()
     arrays = {"depth": depth}
@@ -82,7 +79,7 @@ def rows_of(
     if own is not None:
         rows[..., OWN:END] = own
         sound &= own.isfinite().all(-1) & (own[..., :2] != 0).all(-1)
-    if count == TILTED:
+    if count == lens_models.TILTED:
         rows[..., TILT : TILT + 9] = tilt(numbers[..., -2:]).flatten(-2)
     rows[..., END], rows[..., SOUND] = end, sound
     return rows
@@ -147,7 +144,7 @@ def gradients_of_rows(total: np.ndarray, numbers: Tensor) -> tuple[np.ndarray, .
     (..., 4 + n)."""
     count = numbers.shape[-1] - K
     to_numbers = total[..., : K + count].copy()
-    if count == TILTED:
+    if count == lens_models.TILTED:
         to_tilt = torch.from_numpy(total[..., TILT : TILT + 9]).unflatten(-1, (3, 3))
         to_numbers[..., -2:] = lens_models.through_tilt(numbers[..., -2:], to_tilt)
     pose = total[..., POSE:OWN]

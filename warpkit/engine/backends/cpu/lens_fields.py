@@ -26,9 +26,6 @@ K, TILT, MATRIX = 4, 18, 36
 """The first positions of a lens's coefficients, after its camera; its tilt; and the matrix from
 pixels to directions."""
 
-TILTED = 14
-"""The number of coefficients of a lens whose sensor may be tilted."""
-
 WIDE = np.dtype(np.float64)
 
 
@@ -41,7 +38,7 @@ def forward(options: Any, numbers: Tensor, to_ray: Tensor) -> tuple[Tensor, Tens
     rows = rows_of(numbers, batch)
     rows[..., MATRIX : MATRIX + 9] = to_ray.flatten(-2)
     count = numbers.shape[-1] - K
-    if count == TILTED:
+    if count == lens_models.TILTED:
         rows[..., TILT : TILT + 9] = tilt(numbers[..., -2:]).flatten(-2)
     points = torch.from_numpy(empty((*batch, *options.size, 2), WIDE))
     _run("lens_field", options, count, rows, out_x=points)
@@ -64,7 +61,7 @@ def backward(
     total = torch.from_numpy(sums.numpy().sum(-2))
     to_matrix = total[..., MATRIX : MATRIX + 9].unflatten(-1, (3, 3))
     to_numbers = total[..., : K + count].clone()
-    if count == TILTED:
+    if count == lens_models.TILTED:
         to_tilt = total[..., TILT : TILT + 9].unflatten(-1, (3, 3))
         to_numbers[..., -2:] = lens_models.through_tilt(numbers[..., -2:], to_tilt)
     return to_numbers.sum_to_size(numbers.shape), to_matrix.sum_to_size(to_ray.shape)

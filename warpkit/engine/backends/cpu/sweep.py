@@ -10,7 +10,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from warpkit.core.shapes import broadcast_shapes
 from warpkit.engine.backends.cpu import calls
 from warpkit.engine.backends.cpu.channels import PIECE, copies, dense, entries
 from warpkit.engine.backends.cpu.depth import ALL, gradients_of_rows, rows_of
@@ -18,7 +17,7 @@ from warpkit.engine.backends.cpu.gradient_sums import sum_to
 from warpkit.engine.backends.cpu.launch import room
 from warpkit.engine.backends.cpu.lens_fields import K
 from warpkit.engine.definitions.depth import KINDS
-from warpkit.engine.definitions.sweep import MEASURES, Sweep
+from warpkit.engine.definitions.sweep import MEASURES, Sweep, batch_of
 from warpkit.engine.sampling.rules import CODE, borders_of
 
 SWEEPS = calls.Family("sweep")
@@ -193,11 +192,7 @@ def _call(
     whole: bool = False,
 ) -> Call:
     """The tensors of `forward` as the kernels read them; whole: as in `dense`, of sources."""
-    views = max(sources.shape[-4], poses.shape[-3], numbers.shape[-2], ends.shape[-1])
-    core = 1 if options.pinhole else 3
-    shapes = [sources.shape[:-4], depths.shape[:-3], rays.shape[: rays.ndim - core]]
-    shapes += [poses.shape[:-3], numbers.shape[:-2], ends.shape[:-1]]
-    batch = tuple(broadcast_shapes(*shapes, () if view is None else view.shape[:-3]))
+    batch, views = batch_of(options, sources, depths, rays, poses, numbers, ends, view)
     own = rays.unsqueeze(-2) if options.pinhole else None
     rows = rows_of((*batch, views), own, poses, numbers, ends)
     order, lanes = by_groups(sources.shape[-3], options.groups)

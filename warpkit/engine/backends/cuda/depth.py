@@ -9,18 +9,14 @@ import torch
 import triton
 from torch import Tensor
 
-from warpkit.core.shapes import broadcast_shapes
 from warpkit.engine.backends.cuda.depth_lenses import END, FISHEYE, OWN, POSE, SOUND, TILT, K
 from warpkit.engine.backends.cuda.depth_points import points_backward_kernel, points_kernel
 from warpkit.engine.backends.cuda.work import in_cycle, launch
 from warpkit.engine.definitions import lens_models
-from warpkit.engine.definitions.depth import KINDS, REACH, Depths
+from warpkit.engine.definitions.depth import KINDS, REACH, Depths, batch_of
 
 NUMBERS = SOUND.value + 1
 """Numbers of an item."""
-
-TILTED = 14
-"""The number of coefficients of a lens whose sensor may be tilted."""
 
 PIXELS = 128
 """Pixels of a program: their numbers stay in registers."""
@@ -47,9 +43,7 @@ def view_of(
     options: Depths, depth: Tensor, rays: Tensor, pose: Tensor, numbers: Tensor, end: Tensor
 ) -> View:
     """Tensors as in `definitions.depth.points`."""
-    core = 1 if options.pinhole else 3
-    shapes = (depth.shape[:-2], rays.shape[: rays.ndim - core], pose.shape[:-2])
-    batch = tuple(broadcast_shapes(*shapes, numbers.shape[:-1], end.shape))
+    batch = batch_of(options, depth, rays, pose, numbers, end)
     (height, width), count = depth.shape[-2:], numbers.shape[-1] - K.value
     rows = depth.new_zeros((*batch, NUMBERS), dtype=torch.float64)
     rows[..., : K.value + count] = numbers
@@ -61,7 +55,7 @@ def view_of(
     sound = rows.isfinite().all(-1)
     for n in at:
         sound = sound & (rows[..., n] != 0)
-    if count == TILTED:
+    if count == lens_models.TILTED:
         tilt = lens_models.tilt_by(*numbers[..., -2:].unbind(-1))
         rows[..., TILT.value : POSE.value] = tilt.flatten(-2)
     # numbers that give no NaN: points of such an item have no value
@@ -128,7 +122,7 @@ def backward(
         )  # fmt: skip
     total, count = sums.sum(-2), view.switches["COUNT"]
     to_numbers = total[..., : numbers.shape[-1]]
-    if count == TILTED:
+    if count == lens_models.TILTED:
         to_tilt = total[..., TILT.value : POSE.value].unflatten(-1, (3, 3))
         to_numbers = torch.cat(
             (to_numbers[..., :-2], lens_models.through_tilt(numbers[..., -2:], to_tilt)), -1
