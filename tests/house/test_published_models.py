@@ -1,0 +1,32 @@
+"""The examples on published models, at small sizes; scripts/published_models test runs them all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.house.test_examples import check_picture
+
+WHERE = "is not installed; scripts/published_models installs it"
+
+
+def test_a_recogniser_reads_a_line_otherwise(tmp_path: Path):
+    pytest.importorskip("rapidocr_onnxruntime", reason=f"rapidocr-onnxruntime {WHERE}")
+    from examples import misread_line
+
+    ocr = misread_line.engine()
+    found = misread_line.run(ocr)
+    texts = {name: [said.text for said in f.read.values()] for name, f in found.items()}
+    shown, aim = misread_line.SHOWN, misread_line.AIM
+    assert texts["cv2 linear"] == [aim, shown, shown]  # the others read what people do
+    assert texts["Pillow bilinear"] == [aim] * 3
+    assert found["cv2 linear"].read["cv2 linear"].score > 0.99
+    assert found["cv2 linear"].changed < 10 < 25 < found["Pillow bilinear"].changed
+    later = misread_line.afterwards(ocr, found["cv2 linear"].image)
+    assert later["JPEG, quality 75"].text == aim
+    assert later["cut by 1 row(s), 1 column(s)"].text == shown
+    assert "**98.20" in misread_line.table(found)
+    out = tmp_path / "out.png"
+    misread_line.draw(found, out)
+    check_picture(out)
