@@ -18,10 +18,12 @@ from warpkit.core.sharding import Layout, Shapes, batched, shardable
 from warpkit.core.slips import look_at_boxes, look_at_numbers
 from warpkit.core.tracing import peel
 from warpkit.engine.arithmetic import resize as arithmetics
-from warpkit.engine.backends.resizing import BACKENDS, select_backend
+from warpkit.engine.backends.resizing import BACKENDS, backend_module, select_backend
 from warpkit.engine.backends.resizing import resize as resize_with
 from warpkit.engine.backends.resizing_axes import resize_axes as resize_along
 from warpkit.engine.backends.resizing_axes import within_range
+from warpkit.engine.binding import plan
+from warpkit.engine.binding.plan import Once, Plan
 from warpkit.engine.sampling.labels import as_bits, as_labels
 from warpkit.engine.sampling.layout import restore_memory_format
 from warpkit.engine.sampling.resize import Edges, ResizeRule
@@ -117,8 +119,8 @@ def resize(
     wanted: Any = size
     if isinstance(size, (*WHOLE_NUMBERS, float)) and not isinstance(size, bool):
         wanted = _scaled(size, checks.check_image("resize", "image", image, labels=True), box)
-    given = (wanted, interpolation, antialias, box, arithmetic, backend, None)
-    return resize_by("resize", image, *given, border, aligned)
+    given = ("resize", wanted, interpolation, antialias, box, arithmetic, backend, None)
+    return plan.call(_plan_resize, (image,), (*given, border, aligned))
 
 
 def _other_axes(shapes: Shapes, options: Mapping[str, Any]) -> Layout:
@@ -266,9 +268,15 @@ def _scaled(size: Any, image: Tensor, box: Any) -> tuple[int, int]:
     return size * height // width, size
 
 
-def resize_by(
-    name: str,
+def resize_by(name: str, image: Tensor, *options: Any) -> Tensor:
+    """`resize` for another function; options: as in `_plan_resize`."""
+    return plan.once(_plan_resize(False, image, name, *options))
+
+
+def _plan_resize(
+    keeps: bool,
     image: Tensor,
+    name: str,
     size: Sequence[int],
     interpolation: str,
     antialias: bool | None,
@@ -278,8 +286,9 @@ def resize_by(
     factors: tuple[float, float] | None,
     border: Any = None,
     aligned: Any = None,
-) -> Tensor:
-    """`resize` for another function; factors: cv2.resize's (fy, fx), if it got no size."""
+) -> Plan | Once:
+    """The plan of `resize`, image (..., C, H, W); factors: cv2.resize's (fy, fx), if it got no
+    size."""
     image = checks.check_image(name, "image", image, labels=True)
     rule = arithmetics.named_rule(name, interpolation, antialias, arithmetic, border, aligned)
     arithmetics.check_image_type(name, image, rule)
@@ -288,9 +297,15 @@ def resize_by(
     edges = None if box is None else _edges(name, box, image, rule)
     module = select_backend(name, backend, image, rule)
     if edges is None and tuple(image.shape[-2:]) == tuple(wanted):
-        return image.clone()
+        return Once(image.clone())
+    # a box of shares warns each time
+    plain = not image.requires_grad and image.dtype not in checks.LABELS
+    if keeps and plain and (box is None or max(box) > 1) and module is backend_module("cpu", rule):
+        made = module.kept(image, wanted, rule, edges)
+        if made is not None:
+            return lambda image: restore_memory_format(made(image), image)
     result = resize_with(module, as_bits(image), wanted, rule, edges, factors)
-    return as_labels(restore_memory_format(result, image), image.dtype)
+    return Once(as_labels(restore_memory_format(result, image), image.dtype))
 
 
 LIBRARIES = {

@@ -304,3 +304,60 @@ def test_points_are_freed_after_the_call():
     wk.remap(noise(1, 6, 7).requires_grad_(), points).sum().backward()
     del points
     assert alive() is None
+
+
+RESIZES = [
+    (arithmetic, name, dtype)
+    for arithmetic, names in (
+        ("exact", ("nearest", "bilinear", "bicubic", "spline3", "area")),
+        ("pillow", ("nearest", "bilinear", "lanczos")),
+        ("torchvision", ("nearest", "nearest_exact", "bilinear", "bicubic", "area")),
+        ("opencv5", ("nearest", "bilinear", "area", "lanczos4")),
+        ("opencv4_ipp", ("bilinear", "bicubic")),
+        ("scipy", ("bilinear", "spline3")),
+    )
+    for name in names
+    for dtype in (torch.uint8, torch.float32)
+]
+
+
+@pytest.mark.parametrize(("arithmetic", "name", "dtype"), RESIZES)
+def test_a_cached_resize_gives_the_references_bits(arithmetic, name, dtype):
+    """Also of other numbers, of views, of no images, and into memory of its own."""
+    large = noise(2, 4, 40, 50, dtype=dtype)
+    pictures = [large[:, :3], large[1], large[..., ::2], large[:0]]
+    pictures.append(large[:, :3].contiguous(memory_format=torch.channels_last))
+    options = {"interpolation": name, "arithmetic": arithmetic}
+    boxes = [None, (3, 4.5, 20, 30)] if arithmetic in ("exact", "pillow") else [None]
+    for picture in pictures:
+        for box in boxes:
+            more = options if box is None else options | {"box": box}
+            first = wk.resize(picture, (13, 17), **more)
+            kept = first.clone()
+            other = picture.flip(-1) if picture.is_contiguous() else picture.clone()
+            for given in (picture, other, picture):
+                got = wk.resize(given, (13, 17), **more)
+                wanted = wk.resize(given, (13, 17), backend="reference", **more)
+                close = TOLERANCE[f"cpu {dtype}"] if dtype.is_floating_point else 0
+                torch.testing.assert_close(got, wanted, atol=close, rtol=0)
+                assert got.stride() == first.stride()
+                got.zero_()
+            assert torch.equal(first, kept)
+
+
+def test_a_resize_that_wants_a_gradient_has_one_between_cached_calls():
+    image = noise(1, 3, 12, 14, dtype=torch.float32)
+    for _ in range(3):
+        assert not wk.resize(image, (5, 6)).requires_grad
+        leaf = image.clone().requires_grad_()
+        wk.resize(leaf, (5, 6)).sum().backward()
+        torch.testing.assert_close(leaf.grad.sum(), torch.tensor(90.0))
+    assert len(plan._plans) == 1
+
+
+def test_a_resize_warns_of_a_box_of_shares_each_time():
+    image = noise(1, 3, 120, 140, dtype=torch.float32)
+    for _ in range(3):
+        with pytest.warns(UserWarning, match="box"):
+            wk.resize(image, (5, 6), box=(0.1, 0.2, 0.9, 1.0))
+    assert not plan._plans

@@ -38,6 +38,7 @@ from warpkit.engine.arithmetic import (
     resize_tables,
 )
 from warpkit.engine.backends.cpu.resize import axes, opencv_calls, prepared
+from warpkit.engine.binding import plan
 from warpkit.validation import resizes
 
 DTYPES = ("uint8", "uint16", "int16", "float32", "float64")
@@ -48,6 +49,14 @@ A_ROW_OF_IPPS = resizes.ResizeSetting("opencv_ipp", "bicubic", "uint8", 3)
 IPP_IS_KNOWN = resizes.promised(A_ROW_OF_IPPS, cv2, INSTALLED).where == "everywhere"
 """Not on processors with SSE alone, nor where OpenCV is told to pass over its registers; other
 versions of OpenCV bring other versions of IPP, whose 16-bit numbers differ."""
+
+
+@pytest.fixture(autouse=True)
+def _no_plans():
+    """Plans are kept by the arguments; some tests change a constant behind them."""
+    plan._plans.clear()
+    yield
+    plan._plans.clear()
 
 
 @lru_cache
@@ -104,6 +113,7 @@ def test_recorded_results_of_ipp_with_avx2(backend, monkeypatch):
     arrays = golden("ipp-avx2")
     for wide in (False, True):
         monkeypatch.setattr(opencv_ipp_resize, "AVX512", wide)
+        plan._plans.clear()
         for n, call in enumerate(avx2_calls()):
             wanted = arrays[str(n)]
             got = call_warpkit(call, wanted.shape[:2], "opencv5_ipp", backend)
@@ -180,6 +190,7 @@ def test_before_pillow_13_the_pass_along_x_comes_first(monkeypatch: pytest.Monke
     assert not torch.equal(across, down)
     for chooses, wanted in ((False, across), (True, down)):
         monkeypatch.setattr(pillow, "CHOOSES_ORDER", chooses)
+        plan._plans.clear()
         for backend in ("cpu", "reference"):
             assert torch.equal(wk.resize(image, (33, 57), backend=backend, **options), wanted)
 
@@ -248,6 +259,7 @@ def test_another_constant_gives_other_pixels(
     ]
 
     def total() -> int:
+        plan._plans.clear()
         resize_tables.table.cache_clear()
         resize_tables._kept.cache_clear()
         for kept in (

@@ -273,30 +273,40 @@ def rescale(picture: Tensor, options: Options, key: str = "do_rescale") -> Tenso
     """Multiplies levels by a factor: in float64 and then rounded (Pillow), or in float32."""
     if not options.get(key):
         return picture
-    floats, factor = as_floats(picture), options["rescale_factor"]
-    if options["library"] == "pillow":
-        made = (floats.double() * factor).to(floats.dtype)
+    factor = options["rescale_factor"]
+    if options["library"] != "pillow":
+        made = as_floats(picture) * factor
+    elif picture.is_floating_point():
+        made = (picture.double() * factor).to(picture.dtype)
     else:
-        made = floats * factor
+        made = picture.double().mul_(factor).float()
     return made - 1 if options.get("offset") or options.get("rescale_offset") else made
 
 
-def normalize(picture: Tensor, options: Options) -> Tensor:
+def normalize(picture: Tensor, options: Options, own: bool = False) -> Tensor:
+    """own: as in `_standardized`."""
     if not options.get("do_normalize"):
         return picture
     floats = as_floats(picture)
     mean, std = (columns(options[key], floats).to(floats) for key in ("image_mean", "image_std"))
-    return (floats - mean) / std
+    return _standardized(floats, mean, std, own or floats is not picture)
+
+
+def _standardized(floats: Tensor, mean: Tensor, std: Tensor, own: bool) -> Tensor:
+    """own: nobody else has these floats, which are overwritten: of 64 pictures of 224 x 224, each
+    new tensor takes as long as the rest, 16 ms, because its pages are new, too."""
+    return floats.sub_(mean).div_(std) if own else (floats - mean) / std
 
 
 def values(picture: Tensor, options: Options) -> Tensor:
     """Rescales and normalises: in two steps in the Pillow version, in one step in torchvision."""
     at_once = options["library"] == "torchvision" and not options.get("rescale_offset")
+    own = not picture.is_floating_point()
     if not (at_once and options.get("do_rescale") and options.get("do_normalize")):
-        return normalize(rescale(picture, options), options)
+        return normalize(rescale(picture, options), options, own)
     floats, by = as_floats(picture), 1.0 / options["rescale_factor"]
     mean, std = (columns(options[key], floats) * by for key in ("image_mean", "image_std"))
-    return (floats - mean.to(floats)) / std.to(floats)
+    return _standardized(floats, mean.to(floats), std.to(floats), own)
 
 
 def divide_again(picture: Tensor, options: Options) -> Tensor:

@@ -14,6 +14,7 @@ from tests.support.inputs import images, noise
 from tests.support.resize_cases import FLAGS
 from warpkit.engine.arithmetic import opencv_ipp_resize
 from warpkit.engine.backends.cpu import resize as backend
+from warpkit.engine.binding import plan
 from warpkit.engine.sampling.resize import ResizeRule
 
 SIZES = [(5, 6), (3, 2), (9, 14), (1, 1), (40, 3), (17, 33)]
@@ -63,6 +64,7 @@ def test_other_arithmetics_have_the_references_bits(arithmetic, name, dtype, cha
 def test_ipp_with_avx2_and_avx512_has_the_references_bits(wide, channels, monkeypatch):
     """Both code paths, AVX-512's and AVX2's, on any machine."""
     monkeypatch.setattr(opencv_ipp_resize, "AVX512", wide)
+    monkeypatch.setattr(plan, "_plans", {})
     options = {"interpolation": "bicubic", "arithmetic": "opencv5_ipp"}
     image = noise(2, channels, 23, 31, dtype=torch.uint8)
     for given in (image, image.contiguous(memory_format=torch.channels_last)):

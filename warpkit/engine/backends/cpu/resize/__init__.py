@@ -7,7 +7,7 @@ plain torch.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import ModuleType
 
 import torch
@@ -52,6 +52,13 @@ def resize(
         return _launch().torch_bytes(image, size, rule)
     found = None if plainly else _launch().opencv(image, size, rule, factors)
     return opencv_resize.resize(image, size, rule, None, factors) if found is None else found
+
+
+def kept(
+    image: Tensor, size: Sequence[int], rule: ResizeRule, box: tuple[Edges, Edges] | None
+) -> Callable[[Tensor], Tensor] | None:
+    """As `kept` of `launch`."""
+    return _launch().kept(image, size, rule, box)
 
 
 def _launch() -> ModuleType:

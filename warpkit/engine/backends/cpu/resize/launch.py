@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -37,30 +37,46 @@ from warpkit.engine.sampling.resize import KEPT_TABLES, Edges, ResizeRule
 FLOATS = {torch.float32: np.dtype(np.float32), torch.float64: np.dtype(np.float64)}
 """The types of results that may have gradients."""
 
+Known = tuple[ResizeCall, Given]
+"""A call, and the properties of the images that it is for."""
+
 
 def forward(options: Resize, image: Tensor) -> tuple[Tensor, None]:
     """The operator's result."""
+    return _launch(image, *_exact(options, image)), None
+
+
+def _exact(options: Resize, image: Tensor) -> Known:
     size, rule, box, adjoint = options
     what = given(image, moves=rule.interpolation == "nearest")
-    return _launch(image, exact_call(what, _plain(size), rule, box, adjoint), what), None
+    return exact_call(what, _plain(size), rule, box, adjoint), what
 
 
 def pillow(
     image: Tensor, size: Sequence[int], rule: ResizeRule, box: Sequence[Edges] | None
 ) -> Tensor:
     """As `pillow.resize` for bytes and float32, and for any type with nearest."""
+    return _launch(image, *_pillow(image, size, rule, box))
+
+
+def _pillow(
+    image: Tensor, size: Sequence[int], rule: ResizeRule, box: Sequence[Edges] | None
+) -> Known:
     sides, what = pillow_arithmetic.sides(image.shape, size, box), given(image)
-    call = pillow_call(what, _plain(size), rule.interpolation, *sides)
-    return _launch(image, call, what)
+    return pillow_call(what, _plain(size), rule.interpolation, *sides), what
 
 
 def torch_bytes(image: Tensor, size: Sequence[int], rule: ResizeRule) -> Tensor:
     """As `torch_resize.resize` for bytes, and for any integer type with nearest."""
+    return _launch(image, *_torch_bytes(image, size, rule))
+
+
+def _torch_bytes(image: Tensor, size: Sequence[int], rule: ResizeRule) -> Known:
     size, what = _plain(size), given(image)
     if not rule.interpolation.startswith("nearest"):
-        return _launch(image, torch_call(what, size, rule), what)
+        return torch_call(what, size, rule), what
     kind = torch_resize.shown_kind(image, size, rule)
-    return _launch(image, torch_nearest_call(what, size, kind), what)
+    return torch_nearest_call(what, size, kind), what
 
 
 def opencv(
@@ -70,13 +86,43 @@ def opencv(
     factors: tuple[float, float] | None,
 ) -> Tensor | None:
     """As `opencv_resize.resize`; None if no kernel sums like OpenCV."""
+    known = _opencv(image, size, rule, factors)
+    return None if known is None else _launch(image, *known)
+
+
+def _opencv(
+    image: Tensor, size: Sequence[int], rule: ResizeRule, factors: tuple[float, float] | None
+) -> Known | None:
     size, what = _plain(size), given(image)
     if (call := known_opencv(what, size, rule, factors)) is not None:
-        return _launch(image, call, what)
+        return call, what
     # some sums depend on OpenCV's order of memory
     what = what._replace(last=True, windows=True)
     call = known_opencv(what, size, rule, factors)
-    return None if call is None else _launch(image, call, what)
+    return None if call is None else (call, what)
+
+
+def kept(
+    image: Tensor, size: Sequence[int], rule: ResizeRule, box: tuple[Edges, Edges] | None
+) -> Callable[[Tensor], Tensor] | None:
+    """The kernel's call, without a gradient, for all images (..., C, H, W) of these strides and
+    type; None if it takes more than a kernel. box: in numbers."""
+    if rule.arithmetic == "exact":
+        known = _exact(Resize(size, rule, box), image)
+    elif rule.arithmetic == "pillow":
+        if image.dtype not in (torch.uint8, torch.float32) and rule.interpolation != "nearest":
+            return None
+        known = _pillow(image, size, rule, box)
+    elif rule.arithmetic == "torchvision":
+        if image.is_floating_point() or rule.interpolation == "area":
+            return None
+        known = _torch_bytes(image, size, rule)
+    else:
+        known = None if rule.is_zoom else _opencv(image, size, rule, None)
+    if known is None:
+        return None
+    call, what = known
+    return lambda image: _launch(image, call, what)
 
 
 def known_opencv(
