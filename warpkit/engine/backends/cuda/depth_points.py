@@ -25,12 +25,12 @@ from warpkit.engine.backends.cuda.depth_lenses import (
     near,
     tilted,
 )
+from warpkit.engine.backends.cuda.kernels import kernel
 from warpkit.engine.backends.cuda.positions import INFINITY, ROUND
 from warpkit.engine.definitions import depth as definition
 
 WHOLE = tl.constexpr(definition.WHOLE)
 RAY, INVERSE = (tl.constexpr(definition.KINDS.index(kind)) for kind in ("ray", "inverse"))
-NONE = tl.constexpr(float("nan"))
 
 
 @triton.jit
@@ -121,7 +121,7 @@ def inside_of(v, length, FIRST: tl.constexpr, LAST: tl.constexpr, NEAREST: tl.co
     return ((v == low) & (v >= 0) & (v < length)) | ((v != low) & some)
 
 
-@triton.jit
+@kernel
 def points_kernel(
     depths, rays, rows, points, owns, insides, width, area, tiles,
     depth_div, depth_mod, ray_div, ray_mod, image_height, image_width,
@@ -136,7 +136,7 @@ def points_kernel(
     live, row = pixel < area, rows + item * NUMBERS
     depths += (item // depth_div % depth_mod) * area
     rays += (item // ray_div % ray_mod) * (3 * area)
-    depth = tl.load(depths + pixel, mask=live, other=NONE).to(tl.float64)
+    depth = tl.load(depths + pixel, mask=live, other=float("nan")).to(tl.float64)
     nearer, far, depth, good, close, endless = share_of(depth, KIND)
     x, y, z, _, _, _, found = ray_at(
         rays, row, pixel % width, pixel // width, pixel, live, area, KIND, PINHOLE
@@ -152,8 +152,8 @@ def points_kernel(
             u, v, _, _, _, _, _, _ = bent(row + K, u, v, COUNT)
         if COUNT >= 14:
             u, v, _, _ = tilted(row + TILT, u, v)
-    u = tl.where(good, tl.load(row) * u + tl.load(row + 2), NONE)
-    v = tl.where(good, tl.load(row + 1) * v + tl.load(row + 3), NONE)
+    u = tl.where(good, tl.load(row) * u + tl.load(row + 2), float("nan"))
+    v = tl.where(good, tl.load(row + 1) * v + tl.load(row + 3), float("nan"))
     place = item * area + pixel
     tl.store(points + 2 * place, u, mask=live)
     tl.store(points + 2 * place + 1, v, mask=live)
@@ -164,7 +164,7 @@ def points_kernel(
         else:
             own = reach * tl.where(close | endless, 1.0, depth)
             own = tl.where(endless, INFINITY, own)
-        tl.store(owns + place, tl.where(ahead, own, NONE), mask=live)
+        tl.store(owns + place, tl.where(ahead, own, float("nan")), mask=live)
     if HAS_INSIDE:
         both = inside_of(u, image_width, FIRST, LAST, NEAREST)
         both = both & inside_of(v, image_height, FIRST, LAST, NEAREST)
@@ -220,7 +220,7 @@ def through_tilt(sums, m, u, v, gu, gv, good):
     )
 
 
-@triton.jit
+@kernel
 def points_backward_kernel(
     depths, rays, rows, grad_points, grad_owns, to_depths, to_rays, sums, width, area, tiles,
     depth_div, depth_mod, ray_div, ray_mod,
@@ -235,7 +235,7 @@ def points_backward_kernel(
     sums += program.to(tl.int64) * NUMBERS
     depths += (item // depth_div % depth_mod) * area
     rays += (item // ray_div % ray_mod) * (3 * area)
-    depth = tl.load(depths + pixel, mask=live, other=NONE).to(tl.float64)
+    depth = tl.load(depths + pixel, mask=live, other=float("nan")).to(tl.float64)
     nearer, far, depth, good, close, endless = share_of(depth, KIND)
     rx, ry, rz, a, b, unit, found = ray_at(
         rays, row, pixel % width, pixel // width, pixel, live, area, KIND, PINHOLE

@@ -16,6 +16,7 @@ import triton.language as tl
 from torch import Tensor
 
 from warpkit.core.shapes import broadcast_shapes
+from warpkit.engine.backends.cuda.kernels import kernel
 from warpkit.engine.backends.cuda.positions import ROUND
 from warpkit.engine.backends.cuda.work import in_cycle, launch
 
@@ -45,7 +46,7 @@ def landing(flows, depths, pixel, live, width, to_height, to_width):
     return at, lands, tl.where(bits < 0, bits ^ 0x7FFFFFFFFFFFFFFF, bits)
 
 
-@triton.jit
+@kernel
 def front_kernel(
     flows, depths, nearest, found, width, area, to_height, to_width, tiles,
     flow_div, flow_mod, depth_div, depth_mod, FIRST: tl.constexpr, PIXELS: tl.constexpr,
@@ -65,7 +66,7 @@ def front_kernel(
         tl.atomic_min(found + place, pixel, mask=mine)
 
 
-@triton.jit
+@kernel
 def moved_kernel(
     images, found, out, filled, channels, area, to_area, tiles, image_div, image_mod,
     BACKWARD: tl.constexpr, PIXELS: tl.constexpr,

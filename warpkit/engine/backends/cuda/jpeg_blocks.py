@@ -12,6 +12,7 @@ from typing import Any
 import triton
 import triton.language as tl
 
+from warpkit.engine.backends.cuda.kernels import kernel
 from warpkit.engine.definitions import jpeg
 
 
@@ -125,7 +126,7 @@ def levels_of(waves, steps, inverse):
     return ((along_x(inverse, columns) + 131072) >> 18) + 128
 
 
-@triton.jit
+@kernel
 def blocks_kernel(
     images, qualities, planes, grads, height, width, block_rows, block_columns, groups,
     PLANES: tl.constexpr, CHANNELS: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,

@@ -10,6 +10,8 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
+from warpkit.engine.backends.cuda.kernels import kernel
+
 
 @triton.jit
 def colour_at(
@@ -42,7 +44,7 @@ def colour_at(
     return tl.where(columns <= 2, near, total)
 
 
-@triton.jit
+@kernel
 def shown_kernel(
     brightness, colours, out, grad, grad_brightness, grad_colours, height, width, tiles,
     stride, rows, small, small_rows,
@@ -97,7 +99,7 @@ def as_result(level, out):
     return (level.to(tl.float64) / 255).to(out.dtype.element_ty)
 
 
-@triton.jit
+@kernel
 def gathered_kernel(
     grads, out, height, width, tiles, small, small_rows,
     ROWS: tl.constexpr, COLUMNS: tl.constexpr, PIXELS: tl.constexpr,
@@ -142,7 +144,7 @@ def reader(place, end, columns, which: tl.constexpr):
     return at, tl.where(narrow, 0.0, 0.25)
 
 
-@triton.jit
+@kernel
 def colours_kernel(
     brightness, colours, out, height, width, tiles, stride, rows, small, small_rows,
     CHANNELS: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, PIXELS: tl.constexpr,
