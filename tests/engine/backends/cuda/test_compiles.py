@@ -16,9 +16,15 @@ from triton.compiler import ASTSource, compile
 
 from warpkit.engine.backends import cuda
 from warpkit.engine.backends.cuda.backward import backward_kernel
-from warpkit.engine.backends.cuda.correlation import correlation_kernel
+from warpkit.engine.backends.cuda.correlation_kernels import (
+    correlation_gather_kernel,
+    correlation_gradient_kernel,
+    correlation_kernel,
+    correlation_scatter_kernel,
+)
 from warpkit.engine.backends.cuda.depth import NUMBERS
 from warpkit.engine.backends.cuda.depth_points import points_backward_kernel, points_kernel
+from warpkit.engine.backends.cuda.fixed_point import largest_kernel
 from warpkit.engine.backends.cuda.forward import forward_kernel
 from warpkit.engine.backends.cuda.front import front_kernel, moved_kernel
 from warpkit.engine.backends.cuda.gather import gather_kernel
@@ -65,12 +71,28 @@ def compiled(kernel, switches, types):
 FILES = {"CHANNELS": 3, "ROWS": 2, "COLUMNS": 2, "BLOCKS": 4, "PIXELS": 512}
 
 
+CORRELATIONS = (correlation_kernel, correlation_gradient_kernel, correlation_scatter_kernel)
+SQUARE = {"PIXELS": 128, "CHANNELS": 16, "NEEDS_FIRST": True, "NEEDS_FLOW": False}
+
+
 @pytest.mark.skipif(cuda.INTERPRETED, reason="the kernels are interpreted in this process")
-@pytest.mark.parametrize(("border", "flows"), [(0, "fp32"), (1, "fp64"), (2, None)])
-def test_a_correlation_compiles_without_a_device(border, flows):
-    switches = {"BORDER_Y": border, "BORDER_X": border, "BLENDS": flows is not None, "PIXELS": 128}
-    arrays = {"firsts": "*fp32", "seconds": "*fp32", "out": "*fp32", "flows": f"*{flows or 'fp32'}"}
-    text = compiled(correlation_kernel, switches, lambda name: arrays.get(name, "i32"))
+@pytest.mark.parametrize(
+    ("kernel", "border", "flows"),
+    [
+        *((kernel, 0, "fp32") for kernel in CORRELATIONS),
+        *((kernel, 1, "fp64") for kernel in CORRELATIONS),
+        *((kernel, 2, None) for kernel in CORRELATIONS),
+        (correlation_gather_kernel, 0, None),
+        (largest_kernel, 0, None),
+    ],
+)
+def test_a_correlation_compiles_without_a_device(kernel, border, flows):
+    switches = {"BORDER_Y": border, "BORDER_X": border, "BLENDS": flows is not None, **SQUARE}
+    switches |= {"NEEDS_FLOW": flows is not None, "BLOCK": 1024}
+    arrays = {"flows": flows or "fp32", "scale": "fp64", "units": "i64", "spoiled": "i8"}
+    names = ("firsts", "seconds", "out", "grads", "to_firsts", "to_seconds", "to_flows", "values")
+    arrays |= dict.fromkeys(names, "fp32")
+    text = compiled(kernel, switches, lambda n: f"*{arrays[n]}" if n in arrays else "i32")
     assert ".target sm_90" in text
 
 

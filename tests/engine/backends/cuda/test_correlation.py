@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 import torch
 
@@ -36,6 +38,22 @@ def test_values_and_gradients(border, moved):
             assert (mine - theirs).abs().max() <= 10 * close
 
 
+def test_gradients_of_more_channels_than_a_program_has_and_of_repeated_pictures():
+    first, second = noise(3, 1, 17, 3, 5).float(), noise(2, 17, 3, 4, seed=1).float()[:, None]
+    leaves = [first.to(DEVICE), second[:, 0].to(DEVICE), noise(2, 3, 5, 2, seed=2).to(DEVICE)]
+    for options, used in (
+        (Square((1, 1), 1.0, "wrap"), leaves),
+        (Square((0, 2), 3.0, "constant"), leaves[:2]),
+    ):
+        used = [t.requires_grad_() for t in used]
+        truth = definition.correlation(options, *used)
+        grad = noise(*truth.shape, seed=3).to(truth)
+        expected = torch.autograd.grad(truth, used, grad)
+        found = torch.autograd.grad(CORRELATION(options, *used, device="triton"), used, grad)
+        for mine, theirs in zip(found, expected, strict=True):
+            assert (mine - theirs).abs().max() <= 10 * TOLERANCE["matching torch.float32"]
+
+
 def test_what_is_empty_and_what_is_not_finite():
     first, second = noise(3, 2, 5).float().to(DEVICE), noise(3, 2, 5, seed=1).float().to(DEVICE)
     first[0, 0, 0], second[1, 1, 2] = NAN, INF
@@ -43,6 +61,15 @@ def test_what_is_empty_and_what_is_not_finite():
     truth = definition.correlation(options, first, second)
     found = CORRELATION(options, first, second, device="triton")
     assert torch.equal(found.isfinite(), truth.isfinite())
+    by = noise(1, 2, 5, 2, seed=2).to(DEVICE)
+    for used in ((first, second), (first, second, by)):
+        leaves = [t.detach().requires_grad_() for t in used]
+        results = [
+            torch.autograd.grad(f(options, *leaves).nan_to_num().sum(), leaves)
+            for f in (definition.correlation, partial(CORRELATION, device="triton"))
+        ]
+        for theirs, mine in zip(*results, strict=True):
+            assert torch.equal(mine.isfinite(), theirs.isfinite())
     empty = CORRELATION(options, first[:, :0], second, device="triton")
     assert empty.shape == (9, 0, 5)
 

@@ -20,13 +20,26 @@ from triton.runtime.driver import driver
 from triton.runtime.jit import JITFunction
 
 from warpkit.engine.backends import cuda
-from warpkit.engine.backends.cuda import inverse, launch
+from warpkit.engine.backends.cuda import correlation, depth, front, inverse, jpeg, launch
 from warpkit.engine.backends.cuda.backward import backward_kernel
+from warpkit.engine.backends.cuda.correlation_kernels import (
+    correlation_gather_kernel,
+    correlation_gradient_kernel,
+    correlation_kernel,
+    correlation_scatter_kernel,
+)
+from warpkit.engine.backends.cuda.depth_points import points_backward_kernel, points_kernel
+from warpkit.engine.backends.cuda.fixed_point import largest_kernel
 from warpkit.engine.backends.cuda.forward import forward_kernel
+from warpkit.engine.backends.cuda.front import front_kernel, moved_kernel
 from warpkit.engine.backends.cuda.gather import gather_kernel
 from warpkit.engine.backends.cuda.gather_affine import gather_affine_kernel
 from warpkit.engine.backends.cuda.inverse import invert_kernel
+from warpkit.engine.backends.cuda.jpeg_blocks import blocks_kernel
+from warpkit.engine.backends.cuda.jpeg_pixels import colours_kernel, gathered_kernel, shown_kernel
 from warpkit.engine.backends.cuda.scatter import collect_kernel, scatter_kernel
+from warpkit.engine.definitions.correlation import Square
+from warpkit.engine.definitions.depth import Depths
 from warpkit.engine.sampling.rules import SamplingRule
 
 pytestmark = pytest.mark.skipif(cuda.INTERPRETED, reason="nothing is compiled in this process")
@@ -58,7 +71,10 @@ class Kernel:
 
 
 KERNELS = (invert_kernel, forward_kernel, gather_affine_kernel, gather_kernel, backward_kernel)
-KERNELS += (scatter_kernel, collect_kernel)
+KERNELS += (scatter_kernel, collect_kernel, largest_kernel, points_kernel, points_backward_kernel)
+KERNELS += (correlation_kernel, correlation_gradient_kernel, correlation_gather_kernel)
+KERNELS += (correlation_scatter_kernel, front_kernel, moved_kernel, blocks_kernel, shown_kernel)
+KERNELS += (gathered_kernel, colours_kernel)
 
 
 @pytest.fixture
@@ -68,6 +84,7 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counter[str]]:
 
     def compile_(self, key, signature, device, constexprs, options, attrs, warmup):
         counts[self.fn.__name__] += 1
+        assert self.cache_key  # Triton notes the globals, which may not change: NaN would
         self.device_caches[device][0][key] = Kernel()
         return self.device_caches[device][0][key]
 
@@ -81,6 +98,42 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counter[str]]:
         kernel.device_caches.clear()
     vars(driver).clear()
     vars(driver).update(before)
+
+
+def correlation_of(count: int, size: tuple[int, int], out: tuple[int, int]) -> None:
+    """A correlation by a flow, one of whole pixels, and all gradients."""
+    first, second = (torch.empty(count, 5, *sides, device="meta") for sides in (size, out))
+    radius = (size[0] % 5, out[1] % 5)
+    tensors = (first, second, torch.empty(count, *size, 2, device="meta"))
+    for step, used in ((1.0, tensors), (1.0 + count, tensors[:2])):
+        options = Square(radius, step, "constant")
+        found, _ = correlation.forward(options, *used)
+        correlation.backward(options, None, (found,), used, (True,) * len(used))
+
+
+def depth_of(count: int, size: tuple[int, int], out: tuple[int, int]) -> None:
+    """Points of depths, and their gradients."""
+    options = Depths("z", "brown", True, True, ("bilinear", *out))
+    shapes = ((count, *size), (4,), (count, 3, 4), (4,), ())
+    tensors = tuple(torch.empty(shape, dtype=torch.float64, device="meta") for shape in shapes)
+    found, kept = depth.forward(options, *tensors)
+    depth.backward(options, kept, found[:2], tensors, (True,) * 5)
+
+
+def front_of(count: int, size: tuple[int, int], out: tuple[int, int]) -> None:
+    """Pixels in front, and their gradient."""
+    shapes = ((count, 3, *size), (count, *size, 2), (count, *size))
+    tensors = tuple(torch.empty(shape, device="meta") for shape in shapes)
+    found, kept = front.forward(out, *tensors)
+    front.backward(out, kept, found[:1], tensors, (True, False, False))
+
+
+def file_of(count: int, size: tuple[int, int], out: tuple[int, int]) -> None:
+    """A file of a picture in colour, and its gradient."""
+    images = torch.empty(count, 3, *size, device="meta")
+    quality = torch.empty(count, dtype=torch.int32, device="meta")
+    found, _ = jpeg.forward("4:2:0", images, quality)
+    jpeg.backward("4:2:0", None, (found,), (images, quality), (True, False))
 
 
 def call(count: int, size: tuple[int, int], out: tuple[int, int], points: bool) -> None:
@@ -105,3 +158,24 @@ def test_sizes_are_no_reason_to_compile(compiled: Counter[str], points: bool):
         call(draw.randint(1, 64), size, out, points)
     assert len(compiled) == 4
     assert set(compiled.values()) == {1}
+
+
+@pytest.mark.parametrize(
+    ("task", "variants"),
+    [
+        # with a flow and without; the largest of gradient and picture are of one kernel
+        (correlation_of, {"correlation_kernel": 2, "correlation_gradient_kernel": 2}),
+        (depth_of, {}),
+        # the first pass and the second; pixels and their gradient
+        (front_of, {"front_kernel": 2, "moved_kernel": 2}),
+        # brightness and colours, each with its gradient
+        (file_of, {"blocks_kernel": 4, "shown_kernel": 2}),
+    ],
+)
+def test_other_kernels_are_not_compiled_by_size(compiled, task, variants):
+    draw = random.Random(0)
+    for _ in range(60):
+        size, out = ((draw.randint(1, 800), draw.randint(1, 800)) for _ in range(2))
+        task(draw.randint(1, 64), size, out)
+    assert dict(compiled) == {name: variants.get(name, 1) for name in compiled}
+    assert compiled

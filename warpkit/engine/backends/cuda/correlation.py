@@ -1,115 +1,160 @@
-"""Local correlation: a program has some pixels, and one row of their offsets.
-
-All offsets of a pixel have one fraction, so a row of results is a blend of two rows of dot products
-at whole pixels. The gradient is the definition's.
-"""
-
-# pyright: reportGeneralTypeIssues=false, reportArgumentType=false, reportOperatorIssue=false
+"""Local correlation and its first gradients: see `correlation_kernels`."""
 
 from __future__ import annotations
 
 from math import prod
+from typing import Any, NamedTuple
 
 import torch
 import triton
-import triton.language as tl
 from torch import Tensor
 
 from warpkit.core.shapes import broadcast_shapes
-from warpkit.engine.backends.cuda.positions import LIMIT, resolve, settle
+from warpkit.engine.backends.cuda.correlation_kernels import (
+    correlation_gather_kernel,
+    correlation_gradient_kernel,
+    correlation_kernel,
+    correlation_scatter_kernel,
+)
+from warpkit.engine.backends.cuda.fixed_point import by_entry, largest, sums_for
 from warpkit.engine.backends.cuda.work import in_cycle, launch
 from warpkit.engine.definitions.correlation import Square
-from warpkit.engine.sampling.rules import CODE, borders_of
+from warpkit.engine.sampling.layout import sum_to
+from warpkit.engine.sampling.rules import CODE, MISSING_BORDERS, borders_of
 
 PIXELS = 128
 """Pixels of a program."""
 
+CHANNELS = 16
+"""Channels of a program of the gradients: of all three, 48 sums a thread."""
 
-@triton.jit
-def dot(first, second, live, inside, channels, area, plane, PIXELS: tl.constexpr):
-    """The dot products of pixels with others, whose channels are `area` and `plane` apart."""
-    total = tl.zeros((PIXELS,), tl.float32)
-    for c in range(channels):
-        own = tl.load(first + c * area, mask=live, other=0.0)
-        total += own * tl.load(second + c * plane, mask=live & inside, other=0.0)
-    return total
+SCATTERED = 8
+"""The same of the scatter: of 16, it takes 249 registers."""
 
 
-@triton.jit
-def correlation_kernel(
-    firsts, seconds, flows, out, channels, height, width, from_height, from_width, rows, columns,
-    step, tiles, first_div, first_mod, second_div, second_mod, flow_div, flow_mod,
-    BORDER_Y: tl.constexpr, BORDER_X: tl.constexpr, BLENDS: tl.constexpr, PIXELS: tl.constexpr,
-):  # fmt: skip
-    """out: (items, (2 rows + 1)(2 columns + 1), h w)."""
-    program = tl.program_id(0)
-    tile, row = program % tiles, program // tiles % (2 * rows + 1)
-    item = (program // tiles // (2 * rows + 1)).to(tl.int64)
-    pixel = tile * PIXELS + tl.arange(0, PIXELS)
-    area, plane = height * width, from_height * from_width
-    live = pixel < area
-    first = firsts + (item // first_div % first_mod) * channels * area + pixel
-    second = seconds + (item // second_div % second_mod) * channels * plane
-    x, y = (pixel % width).to(tl.float64), (pixel // width).to(tl.float64)
-    if BLENDS:
-        flow = flows + (item // flow_div % flow_mod) * 2 * area + 2 * pixel
-        x += tl.load(flow, mask=live, other=0.0).to(tl.float64)
-        y += tl.load(flow + 1, mask=live, other=0.0).to(tl.float64)
-    # NaN, and what is so far that no offset has a place
-    near = (tl.abs(x) < LIMIT + columns * step) & (tl.abs(y) < LIMIT + rows * step)
-    x, y = tl.where(near, x, 0.0), tl.where(near, y, 0.0)
-    fx, fy = (x - tl.floor(x)).to(tl.float32), (y - tl.floor(y)).to(tl.float32)
-    left = settle(tl.floor(x) - columns * step, from_width, 2, BORDER_X)
-    top = settle(tl.floor(y) - rows * step, from_height, 2, BORDER_Y)
-    above, in_above = resolve(top, row * step, from_height, BORDER_Y)
-    below, in_below = resolve(top, (row + 1) * step, from_height, BORDER_Y)
-    far_y = tl.abs(y + (row - rows) * step) >= LIMIT
-    before = tl.zeros((PIXELS,), tl.float32)
-    place = out + (item * (2 * rows + 1) + row) * (2 * columns + 1) * area + pixel
-    extra = 1 if BLENDS else 0
-    for i in range(2 * columns + 1 + extra):
-        column, inside = resolve(left, i * step, from_width, BORDER_X)
-        at = second + above * from_width + column
-        found = dot(first, at, live, inside & in_above, channels, area, plane, PIXELS)
-        if BLENDS:
-            at = second + below * from_width + column
-            lower = dot(first, at, live, inside & in_below, channels, area, plane, PIXELS)
-            found += fy * (lower - found)
-            value = before + fx * (found - before)
-            before = found
-        else:
-            value = found
-        offset = i - extra
-        none = far_y | (tl.abs(x + (offset - columns) * step) >= LIMIT) | (near == 0)
-        value = tl.where(none, 0.0, value / channels)
-        tl.store(place + offset * area, value, mask=live & (pixel * 0 + offset >= 0))
+class Call(NamedTuple):
+    """What the kernels read."""
+
+    batch: tuple[int, ...]
+    first: Tensor
+    second: Tensor
+    flow: Tensor
+    """The first picture, if there is none."""
+    options: dict[str, Any]
+    """The arguments of all kernels."""
+
+    @property
+    def items(self) -> int:
+        """The number of results."""
+        return prod(self.batch)
 
 
-def forward(
-    options: Square, first: Tensor, second: Tensor, flow: Tensor | None = None
-) -> tuple[Tensor, None]:
-    """As `definitions.correlation.correlation`, of float32 pictures."""
+def call_of(options: Square, first: Tensor, second: Tensor, flow: Tensor | None = None) -> Call:
+    """Tensors as in `definitions.correlation.correlation`, float32."""
     shapes = [t.shape[:-3] for t in (first, second, flow) if t is not None]
     batch = tuple(broadcast_shapes(*shapes))
-    (height, width), (rows, columns) = first.shape[-2:], options.radius
-    count = len(options.offsets)
-    out = first.new_empty((*batch, count, height, width))
+    channels, height, width = first.shape[-3:]
     first, first_div, first_mod = in_cycle(first, batch, 3)
     second, second_div, second_mod = in_cycle(second, batch, 3)
     blends, flow_div, flow_mod = flow is not None, 1, 1
     if flow is not None:
         flow = flow if flow.dtype in (torch.float32, torch.float64) else flow.float()
         flow, flow_div, flow_mod = in_cycle(flow, batch, 3)
-    tiles = triton.cdiv(height * width, PIXELS)
     border_y, border_x = borders_of(options.border)
-    programs = prod(batch) * tiles * (2 * rows + 1)
+    given = {
+        "channels": channels, "height": height, "width": width, "from_height": second.shape[-2],
+        "from_width": second.shape[-1], "rows": options.radius[0], "columns": options.radius[1],
+        "step": int(options.step), "tiles": triton.cdiv(height * width, PIXELS),
+        "first_div": first_div, "first_mod": first_mod, "second_div": second_div,
+        "second_mod": second_mod, "flow_div": flow_div, "flow_mod": flow_mod,
+        "BORDER_Y": CODE[border_y], "BORDER_X": CODE[border_x], "BLENDS": blends, "PIXELS": PIXELS,
+    }  # fmt: skip
+    return Call(batch, first, second, first if flow is None else flow, given)
+
+
+def forward(
+    options: Square, first: Tensor, second: Tensor, flow: Tensor | None = None
+) -> tuple[Tensor, None]:
+    """As `definitions.correlation.correlation`, of float32 pictures."""
+    call = call_of(options, first, second, flow)
+    out = first.new_empty((*call.batch, len(options.offsets), *first.shape[-2:]))
+    programs = call.items * call.options["tiles"] * (2 * options.radius[0] + 1)
+    if programs:
+        arrays = call.first, call.second, call.flow, out
+        launch(correlation_kernel, programs, *arrays, **call.options)
+    return out, None
+
+
+def backward(
+    options: Square,
+    kept: None,
+    grads: tuple[Tensor, ...],
+    tensors: tuple[Tensor, ...],
+    wanted: tuple[bool, ...],
+) -> tuple[Tensor | None, ...]:
+    """The gradients of first (..., C, h, w), second (..., C, H, W) and flow (..., h, w, 2)."""
+    first, second, *rest = tensors
+    to_first, to_second, to_flow = (*wanted, False)[:3]
+    if to_second:  # every entry of a repeated picture has a gradient of its own
+        second = second.contiguous()
+    call = call_of(options, first, second, *rest)
+    channels = call.options["channels"]
+    blocks = triton.cdiv(channels, CHANNELS)
+    grad = grads[0].contiguous() / channels
+    results: list[Tensor | None] = [None] * len(tensors)
+    if to_first or to_flow:
+        made = first.new_empty((*call.batch, *first.shape[-3:]) if to_first else (0,))
+        shape = (*call.batch, blocks, 2, *first.shape[-2:]) if to_flow else (0,)
+        slopes = first.new_empty(shape)
+        programs = call.items * call.options["tiles"] * blocks
+        if programs:
+            launch(
+                correlation_gradient_kernel, programs, grad, call.first, call.second, call.flow,
+                made, slopes, **call.options, blocks=blocks, NEEDS_FIRST=to_first,
+                NEEDS_FLOW=to_flow, CHANNELS=CHANNELS,
+            )  # fmt: skip
+        if to_first:
+            results[0] = made.sum_to_size(first.shape)
+        if to_flow:
+            total = slopes.sum(-4, dtype=torch.float64).movedim(-3, -1)
+            results[2] = sum_to(total, rest[0])
+    if to_second:
+        found = _to_second(call, grad).reshape(call.second.shape)
+        results[1] = found.sum_to_size(second.shape)
+    return tuple(results)
+
+
+def _to_second(call: Call, grad: Tensor) -> Tensor:
+    """The gradient (entries, C, H, W) of the second picture; grad over the number of channels."""
+    options = dict(call.options)
+    size = (options["from_height"], options["from_width"])
+    border = (options["BORDER_Y"], options["BORDER_X"])
+    missing = all(code in [CODE[name] for name in MISSING_BORDERS] for code in border)
+    if missing and not options["BLENDS"]:
+        tiles = triton.cdiv(size[0] * size[1], PIXELS)
+        blocks = triton.cdiv(options["channels"], CHANNELS)
+        out = grad.new_empty((call.items, options["channels"], *size))
+        if call.items * blocks:
+            names = ("channels", "rows", "columns", "step", "first_div", "first_mod", "PIXELS")
+            launch(
+                correlation_gather_kernel, call.items * tiles * blocks, grad, call.first, out,
+                height=size[0], width=size[1], from_height=options["height"],
+                from_width=options["width"], tiles=tiles, blocks=blocks, CHANNELS=CHANNELS,
+                **{name: options[name] for name in names},
+            )  # fmt: skip
+        return by_entry(out, (options["second_div"], options["second_mod"]))
+    # an item's sums: of each offset at most the largest gradient, at every pixel
+    most = largest(grad).reshape(call.items, -1).sum(-1) * (options["height"] * options["width"])
+    at = torch.arange(call.items, device=grad.device)
+    at = at // options["first_div"] % options["first_mod"]
+    firsts = largest(call.first).reshape(-1, options["channels"])[at]
+    turns = options["second_div"], options["second_mod"]
+    sums = sums_for(most[:, None] * firsts, turns, size)
+    blocks = triton.cdiv(options["channels"], SCATTERED)
+    programs = call.items * options["tiles"] * blocks
     if programs:
         launch(
-            correlation_kernel, programs, first, second, first if flow is None else flow, out,
-            channels=first.shape[-3], height=height, width=width, from_height=second.shape[-2],
-            from_width=second.shape[-1], rows=rows, columns=columns, step=int(options.step),
-            tiles=tiles, first_div=first_div, first_mod=first_mod, second_div=second_div,
-            second_mod=second_mod, flow_div=flow_div, flow_mod=flow_mod,
-            BORDER_Y=CODE[border_y], BORDER_X=CODE[border_x], BLENDS=blends, PIXELS=PIXELS,
+            correlation_scatter_kernel, programs, grad, call.first, call.flow, sums.scale,
+            sums.units, sums.spoiled, **options, blocks=blocks, CHANNELS=SCATTERED,
         )  # fmt: skip
-    return out, None
+    return sums.total()
