@@ -58,24 +58,51 @@ def test_pairs_without_detail_or_overlap_do_not_converge():
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-@pytest.mark.parametrize("size", [(8, 8), (9, 31), (2, 5), (1, 1), (40, 3)], ids=str)
+@pytest.mark.parametrize("size", [(8, 8), (9, 31), (2, 5), (3, 2), (40, 3), (37, 70)], ids=str)
 def test_kernels_and_torch_run_the_same_levels(size, dtype):
-    image = torch.rand(3, 2, *size, generator=torch.Generator().manual_seed(0)).to(dtype)
-    weights = torch.rand(3, 1, *size).to(dtype)
-    truth = pyramid.smoothed(image)
+    generator = torch.Generator().manual_seed(0)
+    image = 3 + 2 * torch.rand(3, 2, *size, generator=generator).to(dtype)
+    weights = torch.rand(3, 1, *size, generator=generator).to(dtype)
+    mean, deviation = image.mean((2, 3), keepdim=True), image[:, :1, :1, :1]
     limit = TOLERANCE["align sums float64" if dtype == torch.float64 else "align sums float32"]
     with torch.no_grad():
-        assert backends.select_levels(image) is not None
-        whole = pyramid._with_weights(image, weights)
-        smooth, *lines = pyramid._with_slopes(image)
-    assert torch.equal(whole[:, -1:], weights)
-    assert torch.equal(whole[:, :-1], smooth)
-    pairs = ((smooth, truth), *zip(lines, equations.slopes(truth), strict=True))
-    for mine, wanted in pairs:
-        torch.testing.assert_close(mine, wanted, rtol=0, atol=limit)
+        fast = backends.select_levels(image)
+    assert fast is not None
+    for given in (None, weights, weights[:1].expand(3, 1, *size)):
+        for units in (None, (mean, deviation)):
+            wanted = pyramid._level(None, image, given, units, slopes=True, half=True)
+            found = pyramid._level(fast, image, given, units, slopes=True, half=True)
+            if units is None:
+                found = found._replace(whole=wanted.whole)
+            for mine, truth in zip(found, wanted, strict=True):
+                torch.testing.assert_close(mine, truth, rtol=0, atol=5 * limit)
+            if given is not None:
+                assert torch.equal(found.smooth[:, -1:], given)
     with torch.no_grad():
-        for mine, wanted in zip(pyramid._slopes(image), equations.slopes(image), strict=True):
-            assert torch.equal(mine, wanted)
+        for mine, truth in zip(pyramid._slopes(image), equations.slopes(image), strict=True):
+            assert torch.equal(mine, truth)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("size", [(8, 8), (9, 31), (1, 1), (37, 70)], ids=str)
+def test_kernels_and_torch_have_the_same_statistics(size, dtype):
+    image = 3 + 2 * torch.rand(4, 2, *size, generator=torch.Generator().manual_seed(0)).to(dtype)
+    image[1] = 7  # constant
+    with torch.no_grad():
+        fast = backends.select_levels(image)
+    wanted = pyramid._statistics(None, image, None)
+    found = pyramid._statistics(fast, image, None)
+    limit = TOLERANCE["align sums float64" if dtype == torch.float64 else "align sums float32"]
+    for mine, truth in zip(found[2], wanted[2], strict=True):
+        torch.testing.assert_close(mine, truth, rtol=limit, atol=0)
+    assert torch.equal(found[3], wanted[3])
+    assert found[3].tolist() == [size == (1, 1), True, size == (1, 1), size == (1, 1)]
+    for place in (0, size[0] * size[1] // 2, -1):
+        image[2] = 3
+        image[2, 1].view(-1)[place] = torch.inf if place else torch.nan
+        _, mask, _, bad = pyramid._statistics(fast, image, None)
+        assert mask is not None
+        assert bad[2]
 
 
 def interpolated(dtype, model):
@@ -102,7 +129,7 @@ def test_kernels_and_torch_take_the_same_steps_on_unsmoothed_images(model, dtype
     refine = solver.refine
 
     def noted(*given):
-        taken.append(given[-1] if isinstance(given[-1], str) else "search")
+        taken.append(given[6] if len(given) > 6 else "search")
         return refine(*given)
 
     monkeypatch.setattr(solver, "refine", noted)

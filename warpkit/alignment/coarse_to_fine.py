@@ -128,8 +128,8 @@ def from_search(pyr: Pyramid, options: Options, *, far: bool = True) -> Found:
     kept = FAR if far else NEAR
     matrices, _ = search.starts(level, search.sweep_for(options.model, far), kept[0])
     device = matrices.device
-    to_level = pyramid.to_level(number, device)
-    matrices = torch.linalg.inv(to_level) @ matrices @ to_level
+    to_level, back = pyramid.to_level(number, device)
+    matrices = back @ matrices @ to_level
     few = options._replace(steps=min(options.steps, SEARCH_STEPS))
     best, steps = None, 0
     for stage, levels in enumerate(([number], [number - 1], range(number - 2, 0, -1))):
@@ -179,39 +179,32 @@ def _descend(
     """
     model = model_named(options.model, to_source.device)
     index = torch.arange(len(to_source), device=to_source.device)
-    agrees = torch.zeros_like(pyr.bad)
+    agrees, made = torch.zeros_like(pyr.bad), torch.zeros_like(index)
     here, result = pyr, None
     for place, number in enumerate(numbers):
         level = here.levels[number]
-        to_level = pyramid.to_level(number, to_source.device)
-        back = torch.linalg.inv(to_level)
+        to_level, back = pyramid.to_level(number, to_source.device)
         tolerance = options.tolerance if number == 0 else COARSE_TOLERANCE
         start = to_level @ to_source @ back
         steps = min(options.steps, COARSE_STEPS) if number else options.steps
         refined = solver.refine(level, start, model, options.loss, steps, tolerance)
-        to_source = back @ refined.to_source @ to_level
-        agreement = _adjusted(refined, level, len(model.generators))
-        if number < len(AGREEMENTS):
-            agrees = agrees | (agreement > AGREEMENTS[number])
+        to_source, made = back @ refined.to_source @ to_level, made + refined.steps
         hopeful = torch.ones_like(agrees)
-        if number == 1 and (begun or place):
-            hopeful = agreement > HOPELESS
-        found = _judged(here.bad, refined._replace(to_source=to_source), level, agrees)
-        found = found._replace(hopeful=hopeful)
-        if result is None:
-            result = found
-        else:
-            result = result.put(index, found._replace(steps=result.steps[index] + found.steps))
-        if not bool(hopeful.all()):
-            some = hopeful.nonzero()[:, 0]
-            if len(some) == 0:
-                break
-            here, index, agrees, to_source = (
-                here.take(some),
-                index[some],
-                agrees[some],
-                to_source[some],
-            )
+        if number < len(AGREEMENTS):
+            agreement = _adjusted(refined, len(model.generators))
+            agrees = agrees | (agreement > AGREEMENTS[number])
+            if number == 1 and (begun or place):
+                hopeful = agreement > HOPELESS
+        if place < len(numbers) - 1 and bool(hopeful.all()):
+            continue
+        ended = refined._replace(to_source=to_source, steps=made)
+        found = _judged(here.bad, ended, level, agrees)._replace(hopeful=hopeful)
+        result = found if result is None else result.put(index, found)
+        some = hopeful.nonzero()[:, 0]
+        if len(some) == 0:
+            break
+        here, index, made = here.take(some), index[some], made[some]
+        agrees, to_source = agrees[some], to_source[some]
     assert result is not None  # there is always a level
     return result
 
@@ -254,29 +247,22 @@ def _refined_to_solution(pyr: Pyramid, found: Found, options: Options) -> Found:
     if len(index) == 0:
         return found
     level, before = pyr.sharp(index), found.take(index)
-    at_start = (model, options.loss, 0, options.tolerance)
-    first = solver.refine(level, before.to_source, *at_start, "settled")
-    better = ((first.score > before.score) & (first.score > LEAST_SHARP)).nonzero()[:, 0]
-    if len(better) == 0:
-        return found
-    if len(better) < len(index):  # copies nothing if all are better, as usual
-        index, before, level = index[better], before.take(better), level.take(better)
-    refined = solver.refine(level, before.to_source, *limits, "sharp")
-    agrees = _adjusted(refined, level, len(model.generators)) > AGREEMENTS[0]
+    least = before.score.clamp(min=LEAST_SHARP)
+    refined = solver.refine(level, before.to_source, *limits, "sharp", least)
+    agrees = _adjusted(refined, len(model.generators)) > AGREEMENTS[0]
     after = _judged(pyr.bad[index], refined, level, agrees)
     taken = after.converged & (after.score > before.score)
     after = after._replace(sharp=torch.ones_like(taken), steps=before.steps + after.steps)
     return found.put(index, before.where(taken, after))
 
 
-def _adjusted(refined: Refined, level: Level, count: int) -> Tensor:
+def _adjusted(refined: Refined, count: int) -> Tensor:
     """The slopes' agreement (N,), minus what `count` parameters fit by chance.
 
     Like the adjusted coefficient of determination. A field of correlation length l has one free
     value every pi l^2 pixels, and slopes of mean square 2 / l^2.
     """
-    slopes = (level.fixed_x.square() + level.fixed_y.square()).mean((1, 2, 3)).double()
-    values = refined.overlap * slopes / (2 * math.pi)
+    values = refined.overlap * refined.slope / (2 * math.pi)
     left = torch.maximum(values - count, values / MOST_ADJUSTED)
     share = 1 - refined.agreement.clamp(min=0).square()
     return (1 - share * values / left.clamp(min=1e-9)).clamp(min=0).sqrt()

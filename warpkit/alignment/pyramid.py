@@ -8,15 +8,16 @@ of the images would not be a rotation of their levels.
 from __future__ import annotations
 
 import math
-from functools import lru_cache
+from functools import cache, lru_cache
 from math import prod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from warpkit.alignment.equations import Level, slopes
+from warpkit.alignment.equations import Level
+from warpkit.alignment.equations import slopes as differences
 from warpkit.core.lasting import lasting
 from warpkit.engine.backends import select_levels
 from warpkit.resizing import resize
@@ -62,6 +63,19 @@ class Units(NamedTuple):
     moving_deviation: Tensor
 
 
+class Picture(NamedTuple):
+    """A level of one image of each pair; None for what is not wanted."""
+
+    smooth: Any
+    """(N, C, h, w), or with the pixels' weights (N, C + 1, h, w)."""
+    whole: Any
+    """Standardised but not smoothed, of the same shape."""
+    slopes: Any
+    """The slopes of `smooth` along x and y, (N, C, h, w) each."""
+    half: Any
+    """The standardised images at half their size, (N, C, h // 2, w // 2)."""
+
+
 class Pyramid(NamedTuple):
     """Levels of N pairs, the finest first."""
 
@@ -71,7 +85,7 @@ class Pyramid(NamedTuple):
     fixed: Tensor
     """(N, C, h, w), standardised but not smoothed."""
     moving: Tensor
-    """(N, C, H, W), the same."""
+    """(N, C + 1, H, W), the same, with the weights of the finest level as the last channel."""
     units: Units
 
     def take(self, index: Tensor) -> Pyramid:
@@ -86,13 +100,11 @@ class Pyramid(NamedTuple):
 
     def sharp(self, index: Tensor) -> Level:
         """The images themselves of an index (M,), with the weights of the finest level."""
-        finest, weight = self.levels[0].moving[:, -1:], self.levels[0].weight
-        fixed, moving = self.fixed, self.moving
+        parts = (self.fixed, self.moving, self.levels[0].weight)
         if len(index) < len(self.bad):  # the index has no pair twice
-            fixed, moving, finest, weight = (
-                part[index] for part in (fixed, moving, finest, weight)
-            )
-        return Level(torch.cat((moving, finest), 1), fixed, *_slopes(fixed), weight)
+            parts = (part[index] for part in parts)
+        fixed, moving, weight = parts
+        return Level(moving, fixed, *_slopes(fixed), weight)
 
     def in_units(self, gain: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
         """Gain and bias (N, C) of the original images, from those of standardised ones."""
@@ -108,36 +120,98 @@ def most_levels(*sizes: tuple[int, int], smallest: int = COARSEST) -> int:
 
 def build(pairs: Pairs, loss: str, count: int) -> Pyramid:
     """The pyramid of `count` levels."""
-    fixed, fixed_mask, fixed_units, fixed_bad = _statistics(pairs.fixed, pairs.fixed_mask)
-    moving, moving_mask, units, moving_bad = _statistics(pairs.moving, pairs.moving_mask)
+    fast = select_levels(pairs.moving, pairs.fixed)
+    fixed, fixed_mask, fixed_units, fixed_bad = _statistics(fast, pairs.fixed, pairs.fixed_mask)
+    moving, moving_mask, units, moving_bad = _statistics(fast, pairs.moving, pairs.moving_mask)
     if loss == "ssd":
         units = fixed_units
-    fixed, moving = (
-        _standardised(image, mask, mean, deviation)
-        for image, mask, (mean, deviation) in (
-            (fixed, fixed_mask, fixed_units),
-            (moving, moving_mask, units),
-        )
-    )
-    levels, whole = [], (fixed, moving)
-    for number in range(count):
-        if number:
-            fixed, moving = halved(fixed), halved(moving)
-            fixed_mask, moving_mask = (
-                None if mask is None else halved(mask) for mask in (fixed_mask, moving_mask)
-            )
-        weights = _level_weights(moving, moving_mask)
-        weight = _level_weights(fixed, fixed_mask).contiguous()
-        levels.append(Level(_with_weights(moving, weights), *_with_slopes(fixed), weight))
+    own = _pictures(fast, fixed, fixed_mask, fixed_units, count, slopes=True)
+    theirs = _pictures(fast, moving, moving_mask, units, count, slopes=False)
+    levels = [
+        Level(their.smooth, mine.smooth, mine.slopes[0], mine.slopes[1], weights.contiguous())
+        for their, mine, weights in zip(theirs.levels, own.levels, own.weights, strict=True)
+    ]
     lines = (line.flatten(1).double() for line in (*fixed_units, *units))
-    return Pyramid(levels, fixed_bad | moving_bad, *whole, Units(*lines))
+    return Pyramid(levels, fixed_bad | moving_bad, own.whole, theirs.whole, Units(*lines))
 
 
-def to_level(number: int, device: torch.device) -> Tensor:
-    """The matrix (3, 3) from pixels of the images to those of a level."""
-    scale = 0.5**number
-    rows = ((scale, 0.0, scale / 2 - 0.5), (0.0, scale, scale / 2 - 0.5), (0.0, 0.0, 1.0))
-    return torch.tensor(rows, dtype=torch.float64, device=device)
+class _Pictures(NamedTuple):
+    """One image of each pair, at all levels; the images are (N, C, h, w)."""
+
+    levels: list[Picture]
+    weights: list[Tensor]
+    """The weights of the pixels of each level, (N, 1, h, w)."""
+    whole: Tensor
+    """Standardised but not smoothed, of the shape of the finest level."""
+
+
+def _pictures(
+    fast: Any,
+    image: Tensor,
+    mask: Tensor | None,
+    units: tuple[Tensor, Tensor],
+    count: int,
+    *,
+    slopes: bool,
+) -> _Pictures:
+    """`count` levels of (N, C, h, w) without NaN, with slopes or with weights as their last
+    channel.
+
+    fast: `select_levels`. units: mean (N, C, 1, 1), deviation (N, 1, 1, 1).
+    """
+    first = units
+    if mask is not None:
+        image, first = _standardised(image, mask, *units), None
+    levels, weights, whole = [], [], image
+    for number in range(count):
+        weights.append(_level_weights(image, mask))
+        shown = None if slopes else weights[-1]
+        last = number == count - 1
+        if number == 0 and first is None and shown is not None:
+            whole = torch.cat((image, shown), 1)
+        levels.append(_level(fast, image, shown, first, slopes=slopes, half=not last))
+        if first is not None:
+            whole, first = levels[0].whole, None
+        if not last:
+            image, mask = levels[-1].half, None if mask is None else halved(mask)
+    return _Pictures(levels, weights, whole)
+
+
+def _level(
+    fast: Any,
+    image: Tensor,
+    weights: Tensor | None,
+    units: tuple[Tensor, Tensor] | None,
+    *,
+    slopes: bool,
+    half: bool,
+) -> Picture:
+    """A level of (N, C, h, w): standardised by `units` if given, with the weights (N, 1, h, w) as
+    the last channel if given, with slopes and at half its size if wanted."""
+    if fast is not None:
+        if units is not None:
+            units = units[0].flatten(1), units[1].flatten()
+        if weights is not None and weights.stride(0) == 0:
+            weights = weights[:1]
+        return fast.level(image, _gaussian(), weights, units, slopes=slopes, half=half)
+    if units is not None:
+        image = _standardised(image, None, *units)
+    both = [smoothed(image), image]
+    lines = differences(both[0]) if slopes else None
+    if weights is not None:
+        both = [torch.cat((part, weights), 1) for part in both]
+    return Picture(both[0], both[1], lines, halved(image) if half else None)
+
+
+@cache
+@lasting
+def to_level(number: int, device: torch.device) -> tuple[Tensor, Tensor]:
+    """The matrix (3, 3) from pixels of the images to those of a level, and back."""
+    found = []
+    for scale in (0.5**number, 2.0**number):
+        rows = ((scale, 0.0, scale / 2 - 0.5), (0.0, scale, scale / 2 - 0.5), (0.0, 0.0, 1.0))
+        found.append(torch.tensor(rows, dtype=torch.float64, device=device))
+    return found[0], found[1]
 
 
 def halved(image: Tensor) -> Tensor:
@@ -154,30 +228,10 @@ def _gaussian() -> list[float]:
     return [weight / total for weight in weights]
 
 
-def _with_weights(image: Tensor, weights: Tensor) -> Tensor:
-    """Images (N, C, H, W), smoothed, with weights (N, 1, H, W) as their last channel."""
-    fast = select_levels(image)
-    if fast is None:
-        return torch.cat((smoothed(image), weights), 1)
-    whole = image.new_empty(len(image), image.shape[1] + 1, *image.shape[2:])
-    fast.smooth(image, _gaussian(), whole)
-    whole[:, -1:] = weights
-    return whole
-
-
-def _with_slopes(image: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Images (N, C, h, w), smoothed, and their slopes along x and y."""
-    fast = select_levels(image)
-    if fast is not None:
-        return fast.smooth_with_slopes(image, _gaussian())
-    smooth = smoothed(image)
-    return (smooth, *slopes(smooth))
-
-
 def _slopes(image: Tensor) -> tuple[Tensor, Tensor]:
     """The slopes of (N, C, h, w) along x and y."""
     fast = select_levels(image)
-    return slopes(image) if fast is None else fast.smooth_with_slopes(image, [1.0])[1:]
+    return differences(image) if fast is None else fast.level(image, [1.0], slopes=True).slopes
 
 
 def smoothed(image: Tensor) -> Tensor:
@@ -212,13 +266,17 @@ def _standardised(image: Tensor, mask: Tensor | None, mean: Tensor, deviation: T
 
 
 def _statistics(
-    image: Tensor, mask: Tensor | None
+    fast: Any, image: Tensor, mask: Tensor | None
 ) -> tuple[Tensor, Tensor | None, tuple[Tensor, Tensor], Tensor]:
     """Image (N, C, H, W) without NaN, its mask, its mean and deviation, and which are bad (N,).
 
     The returned mask (N or 1, 1, H, W) is 0 where a value is NaN, or None if all pixels count; mean
     (N, C, 1, 1); deviation (N, 1, 1, 1), 1 for a constant image.
     """
+    if fast is not None and mask is None:
+        variance, largest, means = fast.statistics(image)
+        if bool(largest.isfinite().all()):
+            return _from_statistics(image, variance, largest, means)
     good = image.detach().isfinite().all(1, keepdim=True)
     broken = ~good.flatten(1).all(-1)
     if bool(broken.any()):
@@ -235,10 +293,24 @@ def _statistics(
     apart = image - mean if mask is None else (image - mean) * mask.sqrt()
     variance = apart.square().sum((-2, -1), keepdim=True).mean(1, keepdim=True) / divisor
     largest = seen.abs().amax((-3, -2, -1), keepdim=True)
-    flat = ~(variance > (CONSTANT * largest).square())
-    deviation = torch.where(flat, 1.0, variance).sqrt()
+    deviation, flat = _deviation(variance, largest)
     bad = broken | flat.flatten() | (total.flatten() == 0)
     return image, mask, (mean, deviation), bad
+
+
+def _deviation(variance: Tensor, largest: Tensor) -> tuple[Tensor, Tensor]:
+    """The deviations, 1 for constant images, and which images are constant; all (N, ...)."""
+    flat = ~(variance > (CONSTANT * largest).square())
+    return torch.where(flat, 1.0, variance).sqrt(), flat
+
+
+def _from_statistics(
+    image: Tensor, variance: Tensor, largest: Tensor, means: Tensor
+) -> tuple[Tensor, None, tuple[Tensor, Tensor], Tensor]:
+    """`_statistics` of a whole image, from the kernel's numbers (N,) and (N, C)."""
+    deviation, flat = _deviation(variance, largest)
+    units = (means[..., None, None], deviation[:, None, None, None])
+    return image, None, (units[0].to(image.dtype), units[1].to(image.dtype)), flat
 
 
 @lru_cache(maxsize=64)

@@ -42,6 +42,8 @@ class Refined(NamedTuple):
     """(N, C), of standardised images."""
     bias: Tensor
     """(N, C), of standardised images."""
+    slope: Tensor
+    """(N,): the mean square of the fixed image's slopes, over pixels and channels."""
     still: Tensor
     """(N,), bool: the last step moved no corner by the tolerance or more."""
     steps: Tensor
@@ -82,13 +84,18 @@ def refine(
     steps: int,
     tolerance: float,
     stage: str = "search",
+    least: Tensor | None = None,
 ) -> Refined:
-    """At most `steps` steps from to_source (N, 3, 3) until corners move less than `tolerance`."""
+    """At most `steps` steps from to_source (N, 3, 3) until corners move less than `tolerance`.
+
+    least (N,): pairs whose score is not above it at the start make no steps.
+    """
     if loss != "robust":
         fast = select_descent(level.moving, level.fixed, to_source)
         if fast is not None:
             sharp = SHARP_STEP if stage == "sharp" else 0.0
-            return _by_kernels(fast, level, to_source, model, loss, steps, tolerance, sharp)
+            limits = (steps, tolerance, sharp)
+            return _by_kernels(fast, level, to_source, model, loss, limits, least)
     count = len(to_source)
     made = torch.zeros(count, dtype=torch.long, device=to_source.device)
     still = torch.zeros(count, dtype=torch.bool, device=to_source.device)
@@ -98,7 +105,10 @@ def refine(
     pair = torch.arange(count, device=to_source.device)
     state = _State(to_source, first, to_source, full, 0 * first.cost + FIRST_DAMPING, pair)
     result = [to_source.clone(), *(v.clone() for v in first[3:])]
-    for _ in range(steps):
+    if least is not None:
+        index = (first.score > least).nonzero()[:, 0]
+        here, state = here.take(index), state.take(index)
+    for _ in range(steps if len(state.pair) else 0):
         state = _trial(state, model, level.size)
         found = equations(here, state.trial, model, loss, stage)
         made[state.pair] += 1
@@ -118,7 +128,8 @@ def refine(
                 break
             here, state = here.take(index), state.take(index)
     matrix, score, agreement, overlap, gain, bias = result
-    return Refined(matrix, score, agreement, overlap, gain, bias, still, made)
+    slope = (level.fixed_x.square() + level.fixed_y.square()).mean((1, 2, 3)).double()
+    return Refined(matrix, score, agreement, overlap, gain, bias, slope, still, made)
 
 
 def _by_kernels(
@@ -127,21 +138,22 @@ def _by_kernels(
     to_source: Tensor,
     model: Model,
     loss: str,
-    steps: int,
-    tolerance: float,
-    sharp: float,
+    limits: tuple[int, float, float],
+    least: Tensor | None,
 ) -> Refined:
     """`refine` for plain images, with weights that do not depend on the residuals.
 
-    sharp: half the step of the differences that give exact slopes, or 0.
+    to_source (N, 3, 3), least (N,). limits: steps, tolerance, and half the step of the differences
+    that give exact slopes, or 0.
     """
+    steps, tolerance, sharp = limits
     tables = fast.Tables(
         model.generators, model.degree, model.quadratic, model.linear, model.is_projective
     )
-    limits = (tolerance, SMALL, LONGEST * max(level.size), LEAST_OVERLAP)
-    limits += (FIRST_DAMPING, LEAST_DAMPING, MOST_DAMPING, SINGULAR, half_side(level.size), sharp)
+    numbers = (tolerance, SMALL, LONGEST * max(level.size), LEAST_OVERLAP)
+    numbers += (FIRST_DAMPING, LEAST_DAMPING, MOST_DAMPING, SINGULAR, half_side(level.size), sharp)
     pictures = fast.Pictures(*level)
-    found = fast.descend(pictures, to_source, tables, limits, steps, loss == "ssd")
+    found = fast.descend(pictures, to_source, tables, numbers, steps, loss == "ssd", least)
     return Refined(*found)
 
 

@@ -168,9 +168,9 @@ def select_fits(*points: Tensor) -> ModuleType | None:
     return fits
 
 
-def select_levels(image: Tensor) -> ModuleType | None:
-    """Kernels for pyramid levels without gradients, if they can read the tensor, or None."""
-    if torch.is_grad_enabled() or select_sums(image) is None:
+def select_levels(*images: Tensor) -> ModuleType | None:
+    """Kernels for pyramid levels without gradients, if they can read the tensors, or None."""
+    if torch.is_grad_enabled() or select_sums(*images) is None:
         return None
     from warpkit.engine.backends.cpu import levels
 

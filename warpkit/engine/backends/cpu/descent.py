@@ -1,8 +1,7 @@
 """The steps of an alignment at one level, by the native library: `solver.refine`.
 
-A unit is a pair from start to end, so nothing is copied when other pairs converge. Its warps and
-sums are the kernels of `launch` and `moments`, to the last bit. The remaining computations are a
-few dozen numbers, which are rounded differently than in torch.
+A unit is a pair from start to end, so nothing is copied when other pairs converge. For each matrix
+it makes two passes over its images, which round differently than torch's operations.
 """
 
 from __future__ import annotations
@@ -13,10 +12,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from warpkit.engine.backends.cpu import calls, launch, moments
+from warpkit.engine.backends.cpu import calls, moments
 from warpkit.engine.backends.cpu.threads import INLINE
-from warpkit.engine.backends.cpu.warp_calls import WarpCall
-from warpkit.engine.sampling.rules import SamplingRule
 
 DESCENT = calls.Family("descent")
 FIELDS = DESCENT.fields
@@ -25,7 +22,10 @@ MANY = 8
 """From this many pairs on, threads share the pairs; below, they share the pixels of large
 images."""
 
-ROWS = 14
+LEAST_SIDE = 4
+"""The kernel's blocks have this many pixels a side."""
+
+ROWS = 15
 """Numbers of a result before gain and bias: see native/descent.cpp."""
 
 
@@ -59,7 +59,7 @@ class Tables(NamedTuple):
 
 def supports(moving: Tensor, fixed: Tensor) -> bool:
     """Whether kernels are worthwhile for pairs (N, C, H, W), judged by their shapes alone."""
-    if not fixed.numel():
+    if not fixed.numel() or min(fixed.shape[-2:]) < LEAST_SIDE:
         return False
     return len(fixed) >= MANY or max(moving[0].numel(), fixed[0].numel()) < INLINE
 
@@ -71,8 +71,10 @@ def descend(
     limits: tuple[float, ...],
     steps: int,
     by_values: bool,
+    least: Tensor | None,
 ) -> tuple[Tensor, ...]:
-    """Refine from to_source (N, 3, 3), float64; limits: `Limits` of native/descent.cpp.
+    """Refine from to_source (N, 3, 3), float64; limits: `Limits` of native/descent.cpp; least:
+    `least` (N,) of `refine`.
 
     Returns the fields of `Refined` of alignment/solver.py, in their order: the engine cannot import
     the class.
@@ -82,18 +84,9 @@ def descend(
     count, channels, height, width = fixed.shape
     kept = [tensor.contiguous() for tensor in (tables.generators, tables.quadratic, tables.linear)]
     matrices, numbers = to_source.contiguous(), np.array(limits)
-    # the calls keep the arrays whose addresses are in the blocks
-    warps = [
-        _warp_call(image, matrices, tables.is_projective, (height, width))
-        for image in (moving, moving[:, :channels])
-    ]
-    warp, warp_values = (call.numbers.copy() for call in warps)
-    for block, call in zip((warp, warp_values), warps, strict=True):
-        block[calls.FIRST], block[calls.END] = 0, call.units
-    first, second = (
-        _sums(task, fixed, channels + 1, powers)
-        for task, powers in (("first_sums", 1), ("second_sums", tables.degree + 1))
-    )
+    shape, doubles = (1, *fixed.shape[1:]), fixed.dtype == torch.float64
+    second = moments.block_of("second_sums", shape, channels, tables.degree + 1, doubles)[0]
+    scores = None if least is None else least.contiguous()
     result = np.empty((count, ROWS + 2 * channels))
     sizes = {
         "channels": channels,
@@ -105,10 +98,9 @@ def descend(
         "result_size": result.shape[1],
         "steps": steps,
         "by_values": by_values,
-        "doubles": fixed.dtype == torch.float64,
-        "warp": warp.ctypes.data,
-        "warp_values": warp_values.ctypes.data,
-        "first_sums": first.ctypes.data,
+        "projective": tables.is_projective,
+        "doubles": doubles,
+        "least_scores": 0 if scores is None else calls.address(scores),
         "second_sums": second.ctypes.data,
         "limits": numbers.ctypes.data,
         "to_source": calls.address(matrices),
@@ -122,25 +114,6 @@ def descend(
     calls.launch(block, 0, count, steps * fixed.numel())
     found = torch.from_numpy(result)
     gain, bias = found[:, ROWS:].unflatten(1, (2, channels)).unbind(1)
-    score, agreement, overlap, still, made = found[:, 9:ROWS].unbind(1)
+    score, agreement, overlap, still, made, slope = found[:, 9:ROWS].unbind(1)
     matrix = found[:, :9].reshape(count, 3, 3)
-    return matrix, score, agreement, overlap, gain, bias, still != 0, made.long()
-
-
-def _warp_call(
-    moving: Tensor, to_source: Tensor, projective: bool, size: tuple[int, int]
-) -> WarpCall:
-    """The call of one pair's warp.
-
-    moving (N, C + 1, H, W), or its values alone; to_source (N, 3, 3).
-    """
-    fill = torch.zeros((), dtype=moving.dtype, device="cpu")
-    matrix = to_source[:1] if projective else to_source[:1, :2]
-    rule = SamplingRule("bilinear", "constant")
-    return launch.prepared(moving[:1], matrix, fill, size, rule)
-
-
-def _sums(task: str, fixed: Tensor, seen: int, powers: int) -> np.ndarray:
-    """The block of one pair's sums."""
-    shape = (1, *fixed.shape[1:])
-    return moments.block_of(task, shape, seen, powers, fixed.dtype == torch.float64)[0].copy()
+    return matrix, score, agreement, overlap, gain, bias, slope, still != 0, made.long()

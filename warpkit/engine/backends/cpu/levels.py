@@ -1,9 +1,10 @@
-"""Pyramid levels of an alignment in the native library: smoothed, with their slopes."""
+"""Pyramid levels of an alignment in the native library: statistics, and one level in one pass."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -14,40 +15,87 @@ from warpkit.engine.backends.cpu import calls
 LEVELS = calls.Family("level")
 FIELDS = LEVELS.fields
 
+STATISTICS = 2
+"""Numbers of an item's statistics before the means of its channels."""
+
+
+class Pictures(NamedTuple):
+    """What `level` computes; None for what is not wanted."""
+
+    smooth: Tensor
+    """(N, C, h, w), or with the pixels' weights (N, C + 1, h, w)."""
+    whole: Tensor | None
+    """Standardised but not smoothed, of the same shape."""
+    slopes: tuple[Tensor, Tensor] | None
+    """The slopes of `smooth` along x and y, (N, C, h, w) each."""
+    half: Tensor | None
+    """The standardised pictures at half their size, (N, C, h // 2, w // 2)."""
+
 
 @lru_cache(maxsize=64)
-def _block(shape: tuple[int, ...], planes: int, reach: int, doubles: bool) -> np.ndarray:
+def _block(task: str, shape: tuple[int, ...], planes: int, reach: int, doubles: bool) -> np.ndarray:
     """The block for pictures (N, C, h, w), written to the first planes of each result with
     `planes`."""
     _, channels, height, width = shape
     numbers = {"channels": channels, "out_planes": planes, "height": height, "width": width}
-    return LEVELS.block("smooth_level", numbers | {"reach": reach, "doubles": doubles})
+    return LEVELS.block(task, numbers | {"reach": reach, "doubles": doubles})
 
 
-def smooth(image: Tensor, weights: Sequence[float], out: Tensor) -> None:
-    """Write (N, C, h, w), smoothed along both axes, to the first C planes of out (N, D, h, w).
-
-    weights: that of a pixel, and those of its neighbours on each side.
-    """
-    _run(image, weights, out, None)
-
-
-def smooth_with_slopes(image: Tensor, weights: Sequence[float]) -> tuple[Tensor, Tensor, Tensor]:
-    """(N, C, h, w) smoothed, and its slopes along x and y."""
-    out = [torch.empty(image.shape, dtype=image.dtype, device="cpu") for _ in range(3)]
-    _run(image, weights, out[0], (out[1], out[2]))
-    return out[0], out[1], out[2]
-
-
-def _run(
-    image: Tensor, weights: Sequence[float], out: Tensor, slopes: tuple[Tensor, Tensor] | None
-) -> None:
-    """image (N, C, h, w), slopes of the same shape, out (N, D, h, w)."""
-    image, kept = image.contiguous(), np.array(weights)
-    shape, doubles = tuple(image.shape), image.dtype == torch.float64
-    numbers = _block(shape, out.shape[1], len(kept) - 1, doubles).copy()
+def statistics(image: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """The variance (N,) over channels and pixels of (N, C, h, w), the largest magnitude (N,), which
+    is NaN or infinite if a number is, and the mean of each channel (N, C); float64."""
+    image, shape = image.contiguous(), tuple(image.shape)
+    out = np.empty((shape[0], STATISTICS + shape[1]))
+    numbers = _block("level_statistics", shape, 0, 0, image.dtype == torch.float64).copy()
     numbers[FIELDS["image"]], numbers[FIELDS["out"]] = map(calls.address, (image, out))
-    if slopes is not None:
-        numbers[FIELDS["out_x"]], numbers[FIELDS["out_y"]] = map(calls.address, slopes)
+    calls.launch(numbers, 0, shape[0], image.numel())
+    found = torch.from_numpy(out)
+    return found[:, 0], found[:, 1], found[:, STATISTICS:]
+
+
+def level(
+    image: Tensor,
+    weights: Sequence[float],
+    pixel_weights: Tensor | None = None,
+    units: tuple[Tensor, Tensor] | None = None,
+    *,
+    slopes: bool = False,
+    half: bool = False,
+) -> Pictures:
+    """A level of pictures (N, C, h, w).
+
+    weights: of a pixel, and of its neighbours on each side, by which both axes are smoothed.
+    pixel_weights (N or 1, 1, h, w): added as the last channel. units: means (N, C) and deviations
+    (N,) of the pictures' type, by which they are standardised first.
+    """
+    image, kept = image.contiguous(), np.array(weights)
+    count, channels, height, width = image.shape
+
+    def empty(*shape: int) -> Tensor:
+        return torch.empty(shape, dtype=image.dtype, device="cpu")
+
+    planes = channels + (pixel_weights is not None)
+    shape = (count, planes, height, width)
+    found = Pictures(
+        empty(*shape),
+        None if units is None else empty(*shape),
+        (empty(*image.shape), empty(*image.shape)) if slopes else None,
+        empty(count, channels, height // 2, width // 2) if half else None,
+    )
+    doubles = image.dtype == torch.float64
+    numbers = _block("smooth_level", tuple(image.shape), planes, len(kept) - 1, doubles).copy()
+    arrays: dict[str, Tensor | None] = {"image": image, "out": found.smooth}
+    arrays |= {"whole": found.whole, "half": found.half}
+    if found.slopes is not None:
+        arrays["out_x"], arrays["out_y"] = found.slopes
+    if units is not None:
+        arrays["means"], arrays["deviations"] = (unit.contiguous() for unit in units)
+    if pixel_weights is not None:
+        arrays["pixel_weights"] = pixel_weights = pixel_weights.contiguous()
+        numbers[FIELDS["weights_size"]] = height * width * (len(pixel_weights) > 1)
+    for name, tensor in arrays.items():
+        if tensor is not None:
+            numbers[FIELDS[name]] = calls.address(tensor)
     numbers[FIELDS["weights"]] = kept.ctypes.data
-    calls.launch(numbers, 0, shape[0] * shape[1], 4 * image.numel())
+    calls.launch(numbers, 0, count, 4 * image.numel())
+    return found

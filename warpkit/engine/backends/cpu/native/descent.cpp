@@ -1,7 +1,8 @@
 // Damped Gauss-Newton steps of one pair of images after another, each until convergence: `refine`
-// of alignment/solver.py with the normal equations of equations.py, whose torch operations take at
-// least as long as the images' kernels. The warp and the sums are those kernels, called here; the
-// remaining computations are a few dozen numbers.
+// of alignment/solver.py with the normal equations of equations.py, in two passes over the images:
+// descent_pixels.h warps and makes the first sums, moments.cpp the second ones. The remaining
+// computations are a few dozen numbers.
+#include "descent_pixels.h"
 #include "kernels.h"
 #include "memory.h"
 #include "vec.h"
@@ -90,87 +91,72 @@ struct Equations {
 template <class T> struct Pair {
     const DescentCall &p;
     const Limits &limits = *at<const Limits>(p.limits);
-    const MomentsCall &first_block = *at<const MomentsCall>(p.first_sums);
     const MomentsCall &second_block = *at<const MomentsCall>(p.second_sums);
     const int64_t area = p.height * p.width, channels = p.channels;
     const int64_t powers = second_block.powers * second_block.powers;
     const int64_t maps = SHARED + CHANNEL * channels;
     int64_t pair = 0;
-    T *seen, *weight, *gain, *bias;  // as the moving image is shown; both weights; for the kernels
-    T *lines, *ahead;  // the exact slopes along x and y; a shifted image
+    T *gain, *bias;                          // for the kernel
     double *strips, *sums, *moments, *kept;  // over all strips; (C, 6); (maps, powers); see `fit`
+    PairPixels<T> pixels{p, limits.sharp};
 
     static int64_t numbers(const DescentCall &p) {
-        const MomentsCall &first = *at<const MomentsCall>(p.first_sums);
         const MomentsCall &second = *at<const MomentsCall>(p.second_sums);
         const int64_t powers = second.powers * second.powers;
         const int64_t maps = SHARED + CHANNEL * p.channels;
-        return most(first.strips * p.channels * SUMS, second.strips * maps * powers) +
-               p.channels * (SUMS + 2) + maps * powers;
+        return (second.strips + 1) * maps * powers + p.channels * (SUMS * (1 + BLOCK) + 2);
     }
 
-    static int64_t pixels(const DescentCall &p) {
+    static int64_t pixels_of(const DescentCall &p) {
         const int64_t area = p.height * p.width, sharp = at<const Limits>(p.limits)->sharp > 0;
-        return (p.channels * (1 + 3 * sharp) + 2) * area + 2 * p.channels;
+        return (p.channels * (1 + 2 * sharp) + 1) * area + p.channels * (2 + SUMS * BLOCK);
     }
 
     Pair(const DescentCall &call, T *images, double *rows) : p(call) {
-        seen = images, weight = seen + (channels + 1) * area;
-        gain = weight + area, bias = gain + channels;
-        lines = bias + channels, ahead = lines + 2 * channels * area;
+        pixels.seen = images, pixels.weight = images + channels * area;
+        gain = pixels.weight + area, bias = gain + channels;
+        pixels.parts = bias + channels, pixels.lines = pixels.parts + channels * SUMS * BLOCK;
         sums = rows, moments = sums + channels * SUMS;
-        kept = moments + maps * powers, strips = kept + 2 * channels;
+        kept = moments + maps * powers, pixels.lanes = kept + 2 * channels;
+        strips = pixels.lanes + channels * SUMS * BLOCK;
     }
 
-    void warp(const Matrix3 &to_source, int64_t block, T *out) const {
-        static const int64_t FIRST = 0;
-        static const T NOTHING = 0;
-        WarpCall call = *at<const WarpCall>(block);
-        const int64_t size = (channels + 1) * p.moving_height * p.moving_width;
-        call.image = int64_t(at<const T>(p.moving) + pair * size);
-        call.mapping = int64_t(to_source.m), call.out = int64_t(out);
-        call.fill = int64_t(&NOTHING), call.image_of = call.mapping_of = int64_t(&FIRST);
-        choose_warp(call)(call, 0, call.end_unit);
-    }
-
-    // The slopes of the warped image along both axes: `_exact_slopes` of equations.py.
-    void find_lines(const Matrix3 &to_source) {
-        for (int axis = 0; axis < 2; axis++) {
-            T *line = lines + axis * channels * area;
-            for (int side = 0; side < 2; side++) {
-                Matrix3 shifted = to_source;
-                const double step = side ? -limits.sharp : limits.sharp;
-                for (int row = 0; row < 9; row += 3)
-                    shifted.m[row + 2] += step * to_source.m[row + axis];
-                warp(shifted, p.warp_values, side ? line : ahead);
-            }
-            const T whole = T(2 * limits.sharp);
-            for (int64_t q = 0; q < channels * area; q++) line[q] = (ahead[q] - line[q]) / whole;
-        }
-    }
-
-    void add_strips(double *to, int64_t count, int64_t size) const {
-        memset(to, 0, size_t(size) * sizeof *to);
-        for (int64_t strip = 0; strip < count; strip++)
-            for (int64_t k = 0; k < size; k++) to[k] += strips[strip * size + k];
-    }
-
-    void fill(MomentsCall &call) const {
-        const int64_t plane = pair * area, all = plane * channels;
+    // The moments of the second pass. light: of the slopes' products alone, without powers.
+    void add_up(bool light) {
+        MomentsCall call = second_block;
+        const int64_t all = pair * area * channels;
         call.fixed = int64_t(at<const T>(p.fixed) + all);
         call.fixed_x = int64_t(at<const T>(p.fixed_x) + all);
         call.fixed_y = int64_t(at<const T>(p.fixed_y) + all);
-        call.seen = int64_t(seen), call.weight = int64_t(weight), call.out = int64_t(strips);
+        call.seen = int64_t(pixels.seen), call.weight = int64_t(pixels.weight);
         call.gain = int64_t(gain), call.bias = int64_t(bias), call.half = int64_t(&limits.half);
+        call.out = int64_t(strips);
+        if (light) call.powers = 1;
+        else if (limits.sharp > 0) {
+            call.line_x = int64_t(pixels.lines);
+            call.line_y = int64_t(pixels.lines + channels * area);
+        }
+        choose_second_sums(call)(call, 0, call.strips);
+        const int64_t size = maps * call.powers * call.powers;
+        memset(moments, 0, size_t(size) * sizeof *moments);
+        for (int64_t strip = 0; strip < call.strips; strip++)
+            for (int64_t k = 0; k < size; k++) moments[k] += strips[strip * size + k];
     }
 
-    void add_up() {
-        const T *own = at<const T>(p.weight) + pair * area, *theirs = seen + channels * area;
-        for (int64_t q = 0; q < area; q++) weight[q] = theirs[q] * own[q];
-        MomentsCall first = first_block;
-        fill(first);
-        choose_first_sums(first)(first, 0, first.strips);
-        add_strips(sums, first.strips, channels * SUMS);
+    // The mean square of the fixed image's slopes, over pixels and channels.
+    double mean_slope() const {
+        using Lanes = Vec<T, BLOCK>;
+        const T *x = at<const T>(p.fixed_x) + pair * area * channels;
+        const T *y = at<const T>(p.fixed_y) + pair * area * channels;
+        const int64_t count = area * channels, whole = count / BLOCK * BLOCK;
+        Positions total{};
+        for (int64_t q = 0; q < whole; q += BLOCK) {
+            const Lanes along = load<Lanes>(x + q), down = load<Lanes>(y + q);
+            total += convert<Positions>(along * along + down * down);
+        }
+        double rest = sum(total);
+        for (int64_t q = whole; q < count; q++) rest += double(x[q] * x[q] + y[q] * y[q]);
+        return rest / double(count);
     }
 
     // Gain and bias of each channel, in the least-squares sense: kept[c], kept[channels + c].
@@ -212,19 +198,27 @@ template <class T> struct Pair {
         return square / divisor(total);
     }
 
-    void equations(const Matrix3 &to_source, Equations &e) {
-        const int64_t n = p.parameters;
-        warp(to_source, p.warp, seen);
-        add_up();
+    // The moving image by a matrix, and what the first sums tell.
+    void look(const Matrix3 &to_source, Equations &e) {
+        pixels.run(to_source.m, sums);
         fit();
-        MomentsCall second = second_block;
-        fill(second);
-        if (limits.sharp > 0) {
-            find_lines(to_source);
-            second.line_x = int64_t(lines), second.line_y = int64_t(lines + channels * area);
-        }
-        choose_second_sums(second)(second, 0, second.strips);
-        add_strips(moments, second.strips, maps * powers);
+        e.score = score(), e.cost = p.by_values ? squares() : 1 - e.score;
+        e.overlap = sums[0], e.agreement = 0;
+    }
+
+    // `look`, and the rest. light: without the equations, of which no step follows.
+    void equations(const Matrix3 &to_source, Equations &e, bool light) {
+        look(to_source, e);
+        complete(e, light);
+    }
+
+    void complete(Equations &e, bool light) {
+        const int64_t n = p.parameters, powers = light ? 1 : this->powers;
+        add_up(light);
+        const double *slopes = moments + 5 * powers;
+        e.agreement = slopes[0] / divisor(__builtin_sqrt(slopes[powers] * slopes[2 * powers]));
+        for (int64_t i = 0; i < n && light; i++) e.rhs[i] = sums[0];
+        if (light) return;
         memset(e.hessian, 0, sizeof e.hessian);
         const double *table = at<const double>(p.quadratic);
         for (int64_t k = 0; k < 3 * powers; k++)
@@ -234,11 +228,6 @@ template <class T> struct Pair {
         onto_steps(moments + 3 * powers, e.rhs);
         if (!p.by_values)
             for (int64_t c = 0; c < channels; c++) absorb(c, e);
-        const double *slopes = moments + 5 * powers;
-        e.agreement =
-            slopes[0] / divisor(__builtin_sqrt(slopes[powers] * slopes[2 * powers]));
-        e.score = score(), e.cost = p.by_values ? squares() : 1 - e.score;
-        e.overlap = sums[0];
     }
 
     // Moments along x and y as the parameters of a step, by the model's table.
@@ -314,25 +303,29 @@ template <class T> struct Pair {
         return step;
     }
 
-    // The matrix, score, agreement, overlap, convergence, steps; gains and biases.
-    void write(double *to, const Matrix3 &matrix, const Equations &e, bool still, int64_t made,
-               const double *lines) const {
+    // The matrix, score, agreement, overlap, convergence, steps, slope; gains and biases.
+    void write(double *to, const Matrix3 &matrix, const Equations &e, bool still,
+               int64_t made) const {
         memcpy(to, matrix.m, sizeof matrix.m);
         to[9] = e.score, to[10] = e.agreement, to[11] = e.overlap;
         to[12] = still, to[13] = double(made);
-        memcpy(to + 14, lines, size_t(2 * channels) * sizeof *lines);
+        memcpy(to + 15, kept, size_t(2 * channels) * sizeof *kept);
     }
 
     void descend(double *to) {
+        pixels.begin(pair);
         Matrix3 to_source;
         memcpy(to_source.m, at<const double>(p.to_source) + 9 * pair, sizeof to_source.m);
         Equations found, tried;
-        equations(to_source, found);
+        look(to_source, found);
+        to[14] = mean_slope();
+        const bool hopeless = p.least_scores && !(found.score > at<double>(p.least_scores)[pair]);
+        if (!hopeless) complete(found, p.steps == 0);
+        write(to, to_source, found, false, 0);
         double damping = limits.first_damping, motion;
-        write(to, to_source, found, false, 0, kept);
-        for (int64_t step = 1; step <= p.steps; step++) {
+        for (int64_t step = 1; step <= p.steps && !hopeless; step++) {
             const Matrix3 trial = to_source * next(found, damping, motion);
-            equations(trial, tried);
+            equations(trial, tried, motion < limits.tolerance || step == p.steps);
             bool accepted = tried.cost <= found.cost || motion < limits.small;
             accepted = accepted && tried.overlap >= limits.least_overlap * found.overlap;
             for (int64_t i = 0; i < p.parameters; i++)
@@ -342,7 +335,7 @@ template <class T> struct Pair {
             if (accepted) {
                 to_source = trial, found = tried;
                 damping = most(damping / 10, limits.least_damping);
-                write(to, to_source, found, still, step, kept);
+                write(to, to_source, found, still, step);
             } else {
                 damping *= 10;
                 to[13] = double(step);
@@ -355,7 +348,7 @@ template <class T> struct Pair {
 template <class T> void descent(const Call &call, int64_t begin, int64_t end) {
     const DescentCall &p = as<DescentCall>(call);
     BorrowedRow<double> rows(Pair<T>::numbers(p));
-    BorrowedRow<T> images(Pair<T>::pixels(p));
+    BorrowedRow<T> images(Pair<T>::pixels_of(p));
     if (!rows || !images) return;
     Pair<T> pair(p, images.numbers, rows.numbers);
     for (pair.pair = begin; pair.pair < end; pair.pair++)

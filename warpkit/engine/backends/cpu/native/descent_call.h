@@ -9,15 +9,16 @@
     /* their slopes and weights; initial matrices (float64); the result of each pair */       \
     FIELD(moving) FIELD(fixed) FIELD(fixed_x) FIELD(fixed_y) FIELD(weight)                    \
     FIELD(to_source) FIELD(out)                                                               \
-    /* blocks for one pair: of the warp, of that without the weights, and of both sums */     \
-    FIELD(warp) FIELD(warp_values) FIELD(first_sums) FIELD(second_sums)                       \
+    /* the block of the second sums for one pair; scores (float64) that a pair must exceed to */ \
+    /* move at all, or 0 */                                                                   \
+    FIELD(second_sums) FIELD(least_scores)                                                    \
     /* the model's tables, float64, and `DescentLimits` */                                    \
     FIELD(generators) FIELD(quadratic) FIELD(linear) FIELD(limits)                            \
     FIELD(channels) FIELD(moving_height) FIELD(moving_width) FIELD(height) FIELD(width)       \
     /* numbers of a step, and of a result; the largest number of steps */                     \
     FIELD(parameters) FIELD(result_size) FIELD(steps)                                         \
-    /* whether gain and bias are fixed at 1 and 0; whether images are float64 */              \
-    FIELD(by_values) FIELD(doubles)
+    /* whether gain and bias are fixed at 1 and 0, matrices divide, images are float64 */     \
+    FIELD(by_values) FIELD(projective) FIELD(doubles)
 // clang-format on
 
 namespace warpkit {

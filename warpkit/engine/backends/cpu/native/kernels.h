@@ -50,6 +50,7 @@
 #define WARPKIT_TASKS(TASK)                                                       \
     TASK(warp) TASK(nearest) TASK(backward) TASK(row_ranges)                      \
     TASK(first_sums) TASK(second_sums) TASK(descent) TASK(smooth_level)           \
+    TASK(level_statistics)                                                        \
     TASK(four_points) TASK(four_points_backward) TASK(similarity)                 \
     TASK(homography) TASK(resize) TASK(resize_nearest) TASK(resize_cells)         \
     TASK(resize_torch) TASK(resize_linear) TASK(resize_windows)                   \

@@ -7,7 +7,8 @@
 // threads nor the register width change a bit of a result.
 //
 // A strip is processed ROWS rows at a time, and within these one register of columns at a time: the
-// columns' sums stay in registers for all of these rows.
+// columns' sums stay in registers for all of these rows. The second pass adds these few rows in the
+// images' type, in which torch adds whole rows.
 //
 // The outermost ring of pixels has weight 0 and is not in the strips, so every pixel has
 // neighbours.
@@ -19,8 +20,9 @@ namespace warpkit {
 namespace WARPKIT_ISA {
 namespace {
 
-constexpr int64_t ROWS = 8;
+constexpr int64_t ROWS = 16;
 constexpr int SHARED = 8, CHANNEL = 4;  // maps of the second pass: shared, and per channel
+constexpr int SLOPES = 5;               // the first of three shared maps that have no powers
 constexpr int SUMS = 6;                 // of the first pass
 constexpr int64_t MOST_COLUMNS = 512;   // of a strip
 
@@ -112,10 +114,10 @@ template <class T> struct Second {
     const int64_t maps = SHARED + CHANNEL * p.channels, area = p.height * p.width;
     const double half = *at<const double>(p.half);
     double *columns;  // (maps, powers, strip_width)
-    double *values;   // (maps, ROWS, N): the maps of one register of columns
+    T *values;        // (maps, ROWS, N): the maps of one register of columns
 
     // The maps of one row of pixels at x and y, of which `left` are inside the strip.
-    void read(const Strip &strip, int64_t x, int64_t y, int64_t left, double *to) const {
+    void read(const Strip &strip, int64_t x, int64_t y, int64_t left, T *to) const {
         const int64_t q = y * p.width + strip.first + x, first = strip.item * p.channels;
         const V m = take(at<const T>(p.weight) + strip.item * area + q, left, p.width);
         const T part = T(0.5), unit = T(half / 2);
@@ -138,55 +140,64 @@ template <class T> struct Second {
             }
             gx *= unit, gy *= unit;
             const V mx = m * gx, my = m * gy;
-            s[0] += mx * gx, s[1] += mx * gy, s[2] += my * gy;
-            s[3] += mx * r, s[4] += my * r;
-            s[5] += m * (fx * wx + fy * wy);
-            s[6] += m * (fx * fx + fy * fy);
-            s[7] += m * (wx * wx + wy * wy);
-            double *own = to + (SHARED + CHANNEL * c) * ROWS * N;
-            store(own, convert<Wide>(mx));
-            store(own + ROWS * N, convert<Wide>(my));
-            store(own + 2 * ROWS * N, convert<Wide>(mx * w));
-            store(own + 3 * ROWS * N, convert<Wide>(my * w));
+            s[0] = fma(mx, gx, s[0]), s[1] = fma(mx, gy, s[1]), s[2] = fma(my, gy, s[2]);
+            s[3] = fma(mx, r, s[3]), s[4] = fma(my, r, s[4]);
+            s[5] = fma(m, fma(fx, wx, fy * wy), s[5]);
+            s[6] = fma(m, fma(fx, fx, fy * fy), s[6]);
+            s[7] = fma(m, fma(wx, wx, wy * wy), s[7]);
+            T *own = to + (SHARED + CHANNEL * c) * ROWS * N;
+            store(own, mx), store(own + ROWS * N, my);
+            store(own + 2 * ROWS * N, mx * w), store(own + 3 * ROWS * N, my * w);
         }
-        for (int k = 0; k < SHARED; k++) store(to + k * ROWS * N, convert<Wide>(s[k]));
+        for (int k = 0; k < SHARED; k++) store(to + k * ROWS * N, s[k]);
     }
 
     // Adds the maps of `rows` rows, times y^j, to the columns at x.
-    void add(int64_t x, int64_t rows, const double (*heights)[ROWS]) {
-        for (int64_t k = 0; k < maps; k++)
-            for (int64_t j = 0; j < p.powers; j++) {
-                double *column = columns + (k * p.powers + j) * p.strip_width + x;
-                Wide total = load<Wide>(column);
-                for (int64_t r = 0; r < rows; r++)
-                    total += heights[j][r] * load<Wide>(values + (k * ROWS + r) * N);
-                store(column, total);
+    template <int POWERS> void add(int64_t x, int64_t rows, const T (*heights)[ROWS]) {
+        for (int64_t k = 0; k < maps; k++) {
+            V total[POWERS] = {};
+            const T *from = values + k * ROWS * N;
+            for (int64_t r = 0; r < rows; r++) {
+                const V value = load<V>(from + r * N);
+                total[0] += value;
+                for (int j = 1; j < POWERS; j++)
+                    total[j] = fma(splat<V>(heights[j][r]), value, total[j]);
             }
+            const int powers = k >= SLOPES && k < SHARED ? 1 : POWERS;
+            for (int j = 0; j < powers; j++) {
+                double *column = columns + (k * POWERS + j) * p.strip_width + x;
+                store(column, load<Wide>(column) + convert<Wide>(total[j]));
+            }
+        }
     }
 
-    void sum_up(const Strip &strip, double *out) {
-        constexpr int MOST = 8;  // powers: perspective has 5
-        double heights[MOST][ROWS], along[MOST_COLUMNS];
+    template <int POWERS> void sum_up(const Strip &strip, double *out) {
+        T heights[POWERS][ROWS];
+        double along[MOST_COLUMNS];
         memset(columns, 0, size_t(maps * p.powers * p.strip_width) * sizeof(double));
         for (int64_t y0 = 1; y0 < p.height - 1; y0 += ROWS) {
             const int64_t rows = least(ROWS, p.height - 1 - y0);
             for (int64_t r = 0; r < rows; r++) {
                 const double place = (double(y0 + r) - double(p.height - 1) / 2) / half;
-                heights[0][r] = 1;
-                for (int64_t j = 1; j < p.powers; j++) heights[j][r] = heights[j - 1][r] * place;
+                double power = 1;
+                for (int j = 0; j < POWERS; j++, power *= place) heights[j][r] = T(power);
             }
             for (int64_t x = 0; x < strip.width; x += N) {
                 for (int64_t r = 0; r < rows; r++)
                     read(strip, x, y0 + r, strip.width - x, values + r * N);
-                add(x, rows, heights);
+                add<POWERS>(x, rows, heights);
             }
         }
         for (double &one : along) one = 1;
         for (int64_t i = 0; i < p.powers; i++) {
             for (int64_t k = 0; k < maps; k++)
-                for (int64_t j = 0; j < p.powers; j++)
-                    out[(k * p.powers + i) * p.powers + j] =
-                        add_up(columns + (k * p.powers + j) * p.strip_width, along, strip.width);
+                for (int64_t j = 0; j < p.powers; j++) {
+                    double &to = out[(k * p.powers + i) * p.powers + j];
+                    if (k >= SLOPES && k < SHARED && i + j > 0) to = 0;
+                    else
+                        to = add_up(columns + (k * p.powers + j) * p.strip_width, along,
+                                    strip.width);
+                }
             for (int64_t x = 0; x < p.strip_width; x++)
                 along[x] *= (double(strip.first + x) - double(p.width - 1) / 2) / half;
         }
@@ -196,12 +207,17 @@ template <class T> struct Second {
 template <class T> void second_sums(const Call &call, int64_t begin, int64_t end) {
     const MomentsCall &p = as<MomentsCall>(call);
     const int64_t maps = SHARED + CHANNEL * p.channels, each = maps * p.powers * p.powers;
-    const int64_t columns = maps * p.powers * p.strip_width, values = maps * ROWS * LANES<T>;
-    BorrowedRow<double> memory(columns + values);
-    if (!memory) return;
-    Second<T> second{.p = p, .columns = memory.numbers, .values = memory.numbers + columns};
-    for (int64_t unit = begin; unit < end; unit++)
-        second.sum_up(Strip(p, unit), at<double>(p.out) + unit * each);
+    BorrowedRow<double> memory(maps * p.powers * p.strip_width);
+    BorrowedRow<T> values(maps * ROWS * LANES<T>);
+    if (!memory || !values) return;
+    Second<T> second{.p = p, .columns = memory.numbers, .values = values.numbers};
+    for (int64_t unit = begin; unit < end; unit++) {
+        const Strip strip(p, unit);
+        double *to = at<double>(p.out) + unit * each;
+        if (p.powers == 1) second.template sum_up<1>(strip, to);  // as models.py has them
+        else if (p.powers == 3) second.template sum_up<3>(strip, to);
+        else second.template sum_up<5>(strip, to);
+    }
 }
 
 }  // namespace
