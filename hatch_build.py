@@ -327,12 +327,8 @@ def build(folder: Path, target: Target) -> Path:
         raise BuildError(f"WARPKIT_TARGET needs zig, not {shlex.join(compiler.words)}")
     with tempfile.TemporaryDirectory() as temporary:
         at = Path(temporary)
-        # zig would leave its caches in the home and in the tree; a cache that the user names is
-        # kept
-        cache = os.environ.get("ZIG_GLOBAL_CACHE_DIR", str(at / "cache"))
-        environment = {"ZIG_GLOBAL_CACHE_DIR": cache, "ZIG_LOCAL_CACHE_DIR": cache}
-        Path(cache).mkdir(parents=True, exist_ok=True)
-        precompile = precompile_commands(compiler, target, Path(cache))
+        environment = caches(compiler, at / "cache")
+        precompile = precompile_commands(compiler, target, Path(environment["ZIG_LOCAL_CACHE_DIR"]))
         headers = {isa: Path(command[-1]) for isa, command in precompile.items()}
         commands = compile_commands(compiler, target, at, headers)
         with ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -343,6 +339,19 @@ def build(folder: Path, target: Target) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
         place(built, folder / target.file)
     return folder / target.file
+
+
+def caches(compiler: Compiler, folder: Path) -> dict[str, str]:
+    """Make zig's caches, in ZIG_GLOBAL_CACHE_DIR or `folder`; return the variables that name them.
+
+    zig would leave them in the home and in the tree. Precompiled headers refer to files of the
+    compiler, but zig does not look whether these have moved: "malformed AST file". So compilers of
+    different folders, such as one that pip installed for one build, share only the global cache.
+    """
+    shared = Path(os.environ.get("ZIG_GLOBAL_CACHE_DIR", folder))
+    local = shared / hashlib.sha256(repr(compiler.words).encode()).hexdigest()[:16]
+    local.mkdir(parents=True, exist_ok=True)
+    return {"ZIG_GLOBAL_CACHE_DIR": str(shared), "ZIG_LOCAL_CACHE_DIR": str(local)}
 
 
 def place(file: Path, at: Path) -> None:

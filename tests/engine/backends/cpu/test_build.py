@@ -74,6 +74,19 @@ def test_the_header_of_vectors_is_precompiled_for_each_instruction_set(hook, tre
         assert made[isa][-1] != changed[isa][-1]
 
 
+def test_compilers_of_different_folders_share_only_the_global_cache(hook, monkeypatch, tmp_path):
+    monkeypatch.setenv("ZIG_GLOBAL_CACHE_DIR", str(tmp_path))
+    first, other = (
+        hook.caches(hook.Compiler([folder + "/zig", "c++"], "zig"), Path("/nowhere"))
+        for folder in ("/one", "/other")
+    )
+    assert first["ZIG_GLOBAL_CACHE_DIR"] == other["ZIG_GLOBAL_CACHE_DIR"] == str(tmp_path)
+    local, another = (Path(names["ZIG_LOCAL_CACHE_DIR"]) for names in (first, other))
+    assert local != another
+    assert local.is_dir()
+    assert another.is_dir()
+
+
 def test_each_compiler_gets_the_same_instruction_set_levels(hook):
     levels = {"sse4": "v2", "avx2": "v3", "avx512": "v4"}
     for family, before, joint in (
