@@ -1,4 +1,4 @@
-"""Tables and plots of data/benchmarks, for the documentation and `scripts/draw`.
+"""Tables and plots of data/benchmarks, for the documentation and `scripts/document draw`.
 
 Handles any rows. In every file the columns before `way` name the case, one column holds
 milliseconds, and `times_warpkit` is a way's time as a multiple of warpkit's.

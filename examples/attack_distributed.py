@@ -1,4 +1,6 @@
-"""One patch for all crops of a data set, optimised by several processes: scripts/attack_distributed
+"""One patch for all crops of a data set, optimised by several processes.
+
+    torchrun --standalone --nproc-per-node 2 -m examples.attack_distributed
 
 Pasted anywhere on a crop of any photograph, rotated and scaled, it makes a small network assign the
 crop to another photograph. Every process holds its part of each batch; the patch gets the gradient

@@ -1,4 +1,6 @@
-"""A line that a text recogniser reads otherwise: scripts/published_models misread_line
+"""A line that a text recogniser reads otherwise.
+
+    .venv-published/bin/python -m examples.misread_line    # scripts/test published makes it
 
 rapidocr shrinks every line of text to 48 pixels by cv2.resize, which reads few of its pixels.
 `attacks.scaling_attack` changes these alone: people read one amount, the recogniser another. It

@@ -1,4 +1,6 @@
-"""Do OpenCV's own pixels in the loop make a better attack? scripts/show_parity_matters
+"""Do OpenCV's own pixels in the loop make a better attack?
+
+    python -m examples.parity_matters
 
 The attacked pipeline reads an 8-bit file, warps it with cv2.warpAffine, and asks the net. The same
 perturbation is optimised twice: through torch's grid_sample on unrounded pixels, as is usual, then
@@ -141,7 +143,7 @@ def draw(path: Path, rates: dict[tuple[str, int], list[tuple[float, float]]]) ->
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Train, attack, print the table, draw the picture."""
-    parser = argparse.ArgumentParser(description=__doc__, prog="show_parity_matters")
+    parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--count", type=int, default=40, help="how many test digits")
     parser.add_argument("--epochs", type=int, default=15)

@@ -1,4 +1,6 @@
-"""A perturbation that survives unseen transformations: scripts/show_robust_perturbation
+"""A perturbation that survives unseen transformations.
+
+    python -m examples.robust_perturbation
 
 Test digits are perturbed twice within the same epsilon, to be read as the next digit: once upright,
 and once on average over random transformations. Both are tested under unseen transformations.
@@ -120,7 +122,7 @@ def draw(path: Path, rates: dict[float, dict[str, float]], images: dict[str, Ten
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Train, attack, print the table, draw the picture."""
-    parser = argparse.ArgumentParser(description=__doc__, prog="show_robust_perturbation")
+    parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=100, help="how many test digits")
     parser.add_argument("--epochs", type=int, default=20)
     parser.add_argument("--steps", type=int, default=40)

@@ -1,4 +1,6 @@
-"""A spatial transformer raises the accuracy on rotated digits: scripts/show_spatial_transformer
+"""A spatial transformer raises the accuracy on rotated digits.
+
+    python -m examples.spatial_transformer
 
 A small network with and without the layer, and a wider one with more parameters than both, are
 trained alike on digits rotated by up to 60 degrees, over several seeds.
@@ -88,7 +90,7 @@ def draw(path: Path, models: dict[str, nn.Module], test: Digits) -> None:
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Train, print the table, draw the picture."""
-    parser = argparse.ArgumentParser(description=__doc__, prog="show_spatial_transformer")
+    parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--epochs", type=int, default=15)
     parser.add_argument("--out", type=Path, default=Path("docs/images/spatial-transformer.png"))

@@ -32,7 +32,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def ray_is_here() -> None:
-    pytest.importorskip("ray", reason="Ray is not installed; scripts/test_ray installs it")
+    pytest.importorskip("ray", reason="Ray is not installed; scripts/test ray installs it")
     pytest.importorskip("pyarrow")
 
 

@@ -1,4 +1,4 @@
-"""scripts/attack_distributed: a killed run continues to the same result."""
+"""examples.attack_distributed: a killed run continues to the same result."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ from warpkit import attacks, validation
 from warpkit.distributed import ray as distributed_ray
 from warpkit.distributed.ray import prepare
 
-ray: Any = pytest.importorskip("ray", reason="Ray is not installed; scripts/test_ray installs it")
+ray: Any = pytest.importorskip("ray", reason="Ray is not installed; scripts/test ray installs it")
 pytestmark = pytest.mark.filterwarnings("ignore")  # warnings of Ray itself
 
 

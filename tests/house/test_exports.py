@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import inspect
-from importlib.machinery import SourceFileLoader
+from importlib import import_module
 from types import ModuleType
 
 import pytest
 
 import warpkit
-from tests.support import ROOT, exported_calls, exported_face_calls, exported_pixel_calls
+from tests.support import exported_calls, exported_face_calls, exported_pixel_calls
 from warpkit import attacks, camera, flow, indexing, nn, opencv, transforms
 from warpkit.opencv import fisheye
 
@@ -30,14 +30,10 @@ MADE = {"attacks.Pipeline", "attacks.Photometric"}
 
 
 def script() -> ModuleType:
-    """Load scripts/record_exports, without running the imports that only `compare` needs."""
+    """Load scripts/record exports, without running the imports that only `compare` needs."""
     for name in ("onnx", "onnxruntime"):
         pytest.importorskip(name, reason=f"{name} is not installed")
-    loader = SourceFileLoader("record_exports", str(ROOT / "scripts" / "record_exports"))
-    module = ModuleType(loader.name)
-    module.__file__ = loader.path
-    loader.exec_module(module)
-    return module
+    return import_module("scripts.commands.record.exports")
 
 
 def functions(prefix: str, room: ModuleType) -> list[str]:
@@ -78,4 +74,4 @@ def test_the_table_has_exactly_the_calls_and_no_failure():
 def test_the_page_agrees_with_the_table():
     made = script()
     text = made.PAGE.read_text(encoding="utf-8")
-    assert made.page_text(text) == text, "python scripts/record_exports page"
+    assert made.page_text(text) == text, "scripts/record exports page"

@@ -1,4 +1,4 @@
-"""The examples on published models, at small sizes; scripts/published_models test runs them all."""
+"""The examples on published models, at small sizes; scripts/test published installs the models."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from tests.house.test_examples import check_picture
 
-WHERE = "is not installed; scripts/published_models installs it"
+WHERE = "is not installed; scripts/test published installs it"
 
 
 def test_a_recogniser_reads_a_line_otherwise(tmp_path: Path):

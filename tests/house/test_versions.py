@@ -1,4 +1,4 @@
-"""The versions that scripts/test_versions runs are those that the project supports."""
+"""The versions that scripts/test versions runs are those that the project supports."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import pytest
 import warpkit as wk
 from tests.support import ROOT
 
-SCRIPT = ROOT / "scripts" / "test_versions"
+SCRIPT = ROOT / "scripts/commands/test/versions.sh"
 
 
 def pins(name: str) -> dict[str, str]:
     """Package -> version."""
-    text = (ROOT / "scripts" / "versions" / f"{name}.txt").read_text()
+    text = (ROOT / "requirements" / f"{name}.txt").read_text()
     lines = [line for line in text.splitlines() if not line.startswith("#")]
     return dict(line.split("==") for line in lines)
 

@@ -1,4 +1,4 @@
-"""Random calls of compiled kernels compared with cv2 and torch, as in `scripts/compare_face`."""
+"""Random calls of compiled kernels compared with cv2 and torch, as in `scripts/compare face`."""
 
 from __future__ import annotations
 

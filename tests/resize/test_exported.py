@@ -199,7 +199,7 @@ def test_small_float32_graphs_give_the_same_integers_in_onnxruntime():
 
 
 def test_every_recorded_resize_of_bytes_is_a_small_float32_graph():
-    """As recorded by scripts/record_exports, for each resize by itself."""
+    """As recorded by scripts/record exports, for each resize by itself."""
     with (ROOT / "data" / "exports.csv").open(newline="") as file:
         file.readline()
         rows = [row for row in csv.DictReader(file) if row["function"] == "resize"]

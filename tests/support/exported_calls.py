@@ -1,4 +1,4 @@
-"""One call of every public function as a model for export: scripts/record_exports.
+"""One call of every public function as a model for export: scripts/record exports.
 
 A call's tensors are inputs, so that their batch, points or rows may have any size; all other
 arguments are constants of the graph. Warps and resizes are in `exported_pixel_calls`, cv2's names

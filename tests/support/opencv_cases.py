@@ -1,6 +1,6 @@
 """OpenCV calls recorded in data/golden, and how to repeat them with warpkit or cv2.
 
-torch is not imported at the top, since scripts/make_golden runs where only OpenCV is installed.
+torch is not imported at the top, since scripts/record golden runs where only OpenCV is installed.
 Inputs come from a counter, so that they do not depend on any library's random numbers.
 """
 

@@ -1,6 +1,6 @@
 """Calls of cv2's other geometric functions, for both cv2 and `warpkit.opencv`.
 
-torch is not imported at the top, since scripts/make_golden records them where only OpenCV is
+torch is not imported at the top, since scripts/record golden records them where only OpenCV is
 installed; the tests repeat them with `warpkit.opencv`, which has the same names and arguments.
 """
 

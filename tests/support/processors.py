@@ -152,5 +152,5 @@ def summary(values: NDArray[Any]) -> list[Any]:
 
 
 def recorded() -> dict[str, dict[str, Any]]:
-    """The record of `scripts/record_processors`: for each kind, its options and summaries."""
+    """The record of `scripts/record processors`: for each kind, its options and summaries."""
     return json.loads(RECORDED.read_text(encoding="utf-8"))

@@ -1,6 +1,6 @@
 """`identify` and `Pipeline.from_processor` agree, from behaviour and from a configuration.
 
-`scripts/identify_shipped` tests transformers' own classes, which these tests do not need."""
+`scripts/identify shipped` tests transformers' own classes, which these tests do not need."""
 
 from __future__ import annotations
 

@@ -110,11 +110,11 @@ def test_sse4_rounds_twice_and_differs_by_rounding_only(results):
 
 
 def test_the_digests_of_kernels_need_only_python():
-    """scripts/digest_kernels, which compares an emulated processor with this one."""
+    """scripts/digest kernels, which compares an emulated processor with this one."""
     found = {}
     for isa in available():
         done = subprocess.run(
-            [sys.executable, "-I", "-S", str(ROOT / "scripts" / "digest_kernels")],
+            [sys.executable, "-I", "-S", str(ROOT / "scripts/commands/digest/kernels.py")],
             env={**os.environ, "WARPKIT_ISA": isa},
             check=True,
             capture_output=True,

@@ -136,7 +136,7 @@ def test_an_available_library_gives_no_warning():
 
 def test_without_a_library_the_reference_is_used(tmp_path):
     reason = served_by_the_reference(str(tmp_path / library.PATH.name))
-    assert reason == "no native library: run scripts/build_native"
+    assert reason == "no native library: run scripts/build native"
 
 
 @LINUX
@@ -144,14 +144,14 @@ def test_a_truncated_library_is_not_opened(tmp_path):
     whole, cut = library.PATH.read_bytes(), tmp_path / library.PATH.name
     cut.write_bytes(whole[: len(whole) // 2])
     reason = served_by_the_reference(str(cut))
-    assert reason == f"{cut.name} is cut off: run scripts/build_native"
+    assert reason == f"{cut.name} is cut off: run scripts/build native"
 
 
 def test_a_library_of_other_sources_is_not_used(tmp_path):
     (tmp_path / "library.cpp").write_text("// edited")
     reason = served_by_the_reference("sources", str(tmp_path))
     assert reason == (
-        f"{library.PATH.name} is not of the sources beside it: run scripts/build_native"
+        f"{library.PATH.name} is not of the sources beside it: run scripts/build native"
     )
 
 

@@ -1,4 +1,4 @@
-"""The recorded calls that scripts/kernels replays under sanitizers and emulators."""
+"""The recorded calls that scripts/commands/kernels replays under sanitizers and emulators."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from tests.support import ROOT
 RECORD = """
 import sys
 sys.path.insert(0, sys.argv[1])
-from scripts.kernels.record import LIBRARY, Recorder
-from scripts.kernels.usual import usual_calls
+from scripts.commands.kernels.record import LIBRARY, Recorder
+from scripts.commands.kernels.usual import usual_calls
 recorder = Recorder()
 shared = {call.task for call in recorder.recorded(usual_calls()) if call.units > 1}
 refused = [why for why in recorder.refused if "arithmetic=" not in why]

@@ -148,5 +148,5 @@ def build_error() -> str:
 def mend() -> str:
     """The command that builds the library."""
     if SOURCES.is_dir():
-        return "run scripts/build_native"
+        return "run scripts/build native"
     return "run pip install --force-reinstall --no-deps . in a checkout of warpkit"
