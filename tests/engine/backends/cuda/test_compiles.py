@@ -33,6 +33,7 @@ from warpkit.engine.backends.cuda.inverse import invert_kernel
 from warpkit.engine.backends.cuda.jpeg_blocks import blocks_kernel
 from warpkit.engine.backends.cuda.jpeg_pixels import colours_kernel, gathered_kernel, shown_kernel
 from warpkit.engine.backends.cuda.scatter import collect_kernel, scatter_kernel
+from warpkit.engine.backends.cuda.sweep_kernels import sweep_backward_kernel, sweep_kernel
 from warpkit.engine.sampling.rules import TAPS
 
 DOUBLES = ("mapping", "grad_mapping", "scale", "matrix", "to_source")
@@ -170,6 +171,35 @@ def test_a_kernel_of_depths_compiles_without_a_device(kernel, depths, changes):
         return f"*{arrays[name]}" if name in arrays else "i32"
 
     assert ".target sm_90" in compiled(kernel, {**SCENE, **changes}, type_of)
+
+
+SWEEPS = {
+    **SCENE, "FLAT": False, "INSIDE": True, "BORDER_Y": 0, "BORDER_X": 0, "MEASURE": 4,
+    "HAS_VIEW": True, "NEEDS_VIEW": True, "NEEDS_SOURCES": True, "NEEDS_PLACES": True,
+    "GROUPS": 4, "EACH": 1, "PLANES": 8,
+}  # fmt: skip
+
+
+@pytest.mark.skipif(cuda.INTERPRETED, reason="the kernels are interpreted in this process")
+@pytest.mark.parametrize("kernel", [sweep_kernel, sweep_backward_kernel])
+@pytest.mark.parametrize(
+    ("depths", "changes"),
+    [
+        ("fp32", {}),
+        ("fp64", {"FLAT": True, "MEASURE": 0, "EACH": 2, "INSIDE": False, "NEEDS_PLACES": False}),
+        ("fp64", {"HAS_VIEW": False, "KIND": 1, "COUNT": 5, "NEEDS_VIEW": False}),
+        ("fp32", {"KIND": 2, "COUNT": 14, "PINHOLE": False, "MEASURE": 2, "NEEDS_SOURCES": False}),
+        ("fp32", {"COUNT": -1, "MEASURE": 3, "INSIDE": False, "BORDER_Y": 2, "BORDER_X": 4}),
+    ],
+)
+def test_a_sweep_compiles_without_a_device(kernel, depths, changes):
+    arrays = {"depths": depths, "rays": "fp64", "rows": "fp64", "seen": "i32", "scale": "fp64"}
+    arrays |= {"units": "i64", "spoiled": "i8"}
+    names = ("views", "sources", "out", "grads", "to_views", "to_places")
+    arrays |= dict.fromkeys(names, "fp32")
+    switches = {**SWEEPS, **changes}
+    text = compiled(kernel, switches, lambda n: f"*{arrays[n]}" if n in arrays else "i32")
+    assert ".target sm_90" in text
 
 
 @pytest.mark.skipif(cuda.INTERPRETED, reason="the kernels are interpreted in this process")

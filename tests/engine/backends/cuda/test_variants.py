@@ -20,7 +20,7 @@ from triton.runtime.driver import driver
 from triton.runtime.jit import JITFunction
 
 from warpkit.engine.backends import cuda
-from warpkit.engine.backends.cuda import correlation, depth, front, inverse, jpeg, launch
+from warpkit.engine.backends.cuda import correlation, depth, front, inverse, jpeg, launch, sweep
 from warpkit.engine.backends.cuda.backward import backward_kernel
 from warpkit.engine.backends.cuda.correlation_kernels import (
     correlation_gather_kernel,
@@ -38,8 +38,10 @@ from warpkit.engine.backends.cuda.inverse import invert_kernel
 from warpkit.engine.backends.cuda.jpeg_blocks import blocks_kernel
 from warpkit.engine.backends.cuda.jpeg_pixels import colours_kernel, gathered_kernel, shown_kernel
 from warpkit.engine.backends.cuda.scatter import collect_kernel, scatter_kernel
+from warpkit.engine.backends.cuda.sweep_kernels import sweep_backward_kernel, sweep_kernel
 from warpkit.engine.definitions.correlation import Square
 from warpkit.engine.definitions.depth import Depths
+from warpkit.engine.definitions.sweep import Sweep
 from warpkit.engine.sampling.rules import SamplingRule
 
 pytestmark = pytest.mark.skipif(cuda.INTERPRETED, reason="nothing is compiled in this process")
@@ -74,7 +76,7 @@ KERNELS = (invert_kernel, forward_kernel, gather_affine_kernel, gather_kernel, b
 KERNELS += (scatter_kernel, collect_kernel, largest_kernel, points_kernel, points_backward_kernel)
 KERNELS += (correlation_kernel, correlation_gradient_kernel, correlation_gather_kernel)
 KERNELS += (correlation_scatter_kernel, front_kernel, moved_kernel, blocks_kernel, shown_kernel)
-KERNELS += (gathered_kernel, colours_kernel)
+KERNELS += (gathered_kernel, colours_kernel, sweep_kernel, sweep_backward_kernel)
 
 
 @pytest.fixture
@@ -118,6 +120,21 @@ def depth_of(count: int, size: tuple[int, int], out: tuple[int, int]) -> None:
     tensors = tuple(torch.empty(shape, dtype=torch.float64, device="meta") for shape in shapes)
     found, kept = depth.forward(options, *tensors)
     depth.backward(options, kept, found[:2], tensors, (True,) * 5)
+
+
+def sweep_of(count: int, size: tuple[int, int], out: tuple[int, int]) -> None:
+    """A sweep of eight groups, and all gradients."""
+    options = Sweep("z", "brown", True, size, "correlation", 8, None)
+    count, views, planes = 1 + count % 4, 1 + count % 5, 1 + size[0] % 40
+    shapes = ((count, views, 8, *out), (planes, 1, 1), (4,), (views, 3, 4), (1, 4), (1,))
+    kinds = (torch.float32, torch.float64, torch.float64, torch.float64, torch.float64)
+    tensors = tuple(
+        torch.empty(shape, dtype=kind, device="meta")
+        for shape, kind in zip(shapes, (*kinds, torch.float64), strict=True)
+    )
+    tensors += (torch.empty(count, 8, *size, device="meta"),)
+    (cost, _), kept = sweep.forward(options, *tensors)
+    sweep.backward(options, kept, (cost,), tensors, (True,) * 7)
 
 
 def front_of(count: int, size: tuple[int, int], out: tuple[int, int]) -> None:
@@ -166,6 +183,7 @@ def test_sizes_are_no_reason_to_compile(compiled: Counter[str], points: bool):
         # with a flow and without; the largest of gradient and picture are of one kernel
         (correlation_of, {"correlation_kernel": 2, "correlation_gradient_kernel": 2}),
         (depth_of, {}),
+        (sweep_of, {}),
         # the first pass and the second; pixels and their gradient
         (front_of, {"front_kernel": 2, "moved_kernel": 2}),
         # brightness and colours, each with its gradient

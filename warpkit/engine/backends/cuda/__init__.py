@@ -5,8 +5,9 @@ into kernel launches with the sizes of `work`. The kernels are `forward`, `backw
 the map and the fill), and for the gradient to the image `gather`, `gather_affine` and `scatter`, of
 which `image_gradient` selects one. `positions` and `weights` are steps of the kernels; `inverse`
 inverts matrices, `jpeg` makes JPEG files, `depth` points of depths, `front` z-buffers, and
-`correlation` compares pictures. No kernel adds floats atomically, so every result is repeatable to
-the last bit. Under TRITON_INTERPRET=1 the kernels take CPU tensors, for tests without a device.
+`correlation` and `sweep` compare pictures. No kernel adds floats atomically, so every result is
+repeatable to the last bit. Under TRITON_INTERPRET=1 the kernels take CPU tensors, for tests without
+a device.
 """
 
 from __future__ import annotations

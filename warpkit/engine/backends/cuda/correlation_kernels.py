@@ -13,7 +13,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from warpkit.engine.backends.cuda.fixed_point import add_units
+from warpkit.engine.backends.cuda.fixed_point import add_units, finite_of
 from warpkit.engine.backends.cuda.kernels import kernel
 from warpkit.engine.backends.cuda.positions import LIMIT, resolve, settle
 
@@ -247,4 +247,5 @@ def correlation_scatter_kernel(
                 before = push
             to = number * plane + (row * from_width + column)[None, :]
             some = exists & (near & in_row & inside)[None, :]
-            add_units(units, spoiled, to, whole[None, :].to(tl.float64) * own, some)
+            term = whole[None, :].to(tl.float64) * own
+            add_units(units, spoiled, to, term, finite_of(term), some)

@@ -39,18 +39,17 @@ class View(NamedTuple):
         return prod(self.batch) * self.tiles
 
 
-def view_of(
-    options: Depths, depth: Tensor, rays: Tensor, pose: Tensor, numbers: Tensor, end: Tensor
-) -> View:
-    """Tensors as in `definitions.depth.points`."""
-    batch = batch_of(options, depth, rays, pose, numbers, end)
-    (height, width), count = depth.shape[-2:], numbers.shape[-1] - K.value
-    rows = depth.new_zeros((*batch, NUMBERS), dtype=torch.float64)
+def rows_of(
+    batch: tuple[int, ...], own: Tensor | None, pose: Tensor, numbers: Tensor, end: Tensor
+) -> Tensor:
+    """The numbers (*batch, NUMBERS) of items; own (..., 4): the camera of the view, a pinhole."""
+    count = numbers.shape[-1] - K.value
+    rows = numbers.new_zeros((*batch, NUMBERS))
     rows[..., : K.value + count] = numbers
     rows[..., POSE.value : OWN.value] = pose.flatten(-2)
     at = [0, 1]
-    if options.pinhole:
-        rows[..., OWN.value : END.value] = rays
+    if own is not None:
+        rows[..., OWN.value : END.value] = own
         at += [OWN.value, OWN.value + 1]
     sound = rows.isfinite().all(-1)
     for n in at:
@@ -63,6 +62,21 @@ def view_of(
     for n in at:
         rows[..., n] = torch.where(sound, rows[..., n], 1.0)
     rows[..., END.value], rows[..., SOUND.value] = end, sound
+    return rows
+
+
+def count_of(model: str, numbers: Tensor) -> int:
+    """A lens's number of coefficients, as kernels have it; numbers (..., 4 + n)."""
+    return FISHEYE.value if model == "fisheye" else numbers.shape[-1] - K.value
+
+
+def view_of(
+    options: Depths, depth: Tensor, rays: Tensor, pose: Tensor, numbers: Tensor, end: Tensor
+) -> View:
+    """Tensors as in `definitions.depth.points`."""
+    batch = batch_of(options, depth, rays, pose, numbers, end)
+    height, width = depth.shape[-2:]
+    rows = rows_of(batch, rays if options.pinhole else None, pose, numbers, end)
     depth, depth_div, depth_mod = in_cycle(depth, batch, 2)
     ray_div, ray_mod = 1, 1
     if not options.pinhole:
@@ -71,7 +85,7 @@ def view_of(
         "width": width, "area": height * width, "tiles": triton.cdiv(height * width, PIXELS),
         "depth_div": depth_div, "depth_mod": depth_mod, "ray_div": ray_div, "ray_mod": ray_mod,
         "KIND": KINDS.index(options.kind), "PINHOLE": options.pinhole, "NUMBERS": NUMBERS,
-        "COUNT": FISHEYE.value if options.model == "fisheye" else count,
+        "COUNT": count_of(options.model, numbers),
         "HAS_OWN": options.own, "PIXELS": PIXELS,
     }  # fmt: skip
     return View(batch, (depth, rays, rows), switches)

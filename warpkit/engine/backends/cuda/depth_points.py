@@ -97,6 +97,36 @@ def moved_by(row, x, y, z, nearer, far, good):
 
 
 @triton.jit
+def point_of(
+    depth, rays, row, pixel, live, width, area,
+    KIND: tl.constexpr, PINHOLE: tl.constexpr, COUNT: tl.constexpr,
+):  # fmt: skip
+    """The places (u, v) of depths in the other camera, NaN where it shows none, and where it does.
+
+    Also the points (x, y, z), and of `share_of`: the translation's factor, the depths, and which
+    are close and endless.
+    """
+    nearer, far, depth, good, close, endless = share_of(depth, KIND)
+    x, y, z, _, _, _, found = ray_at(
+        rays, row, pixel % width, pixel // width, pixel, live, area, KIND, PINHOLE
+    )
+    x, y, z = turned_by(row, x, y, z)
+    x, y, z, good = moved_by(row, x, y, z, nearer, far, good & found)
+    if COUNT == FISHEYE:
+        factor, _, _, _, _, good = fisheye_at(row, x, y, z, good)
+        u, v = x * factor, y * factor
+    else:
+        u, v, _, good = ideal_of(row, x, y, z, good, COUNT)
+        if COUNT > 0:
+            u, v, _, _, _, _, _, _ = bent(row + K, u, v, COUNT)
+        if COUNT >= 14:
+            u, v, _, _ = tilted(row + TILT, u, v)
+    u = tl.where(good, tl.load(row) * u + tl.load(row + 2), float("nan"))
+    v = tl.where(good, tl.load(row + 1) * v + tl.load(row + 3), float("nan"))
+    return u, v, good, x, y, z, far, depth, close, endless
+
+
+@triton.jit
 def reach_of(x, y, z, good, KIND: tl.constexpr):
     """Points' distances from the other camera, as `KIND` counts them, and which have one."""
     reach = z
@@ -137,23 +167,9 @@ def points_kernel(
     depths += (item // depth_div % depth_mod) * area
     rays += (item // ray_div % ray_mod) * (3 * area)
     depth = tl.load(depths + pixel, mask=live, other=float("nan")).to(tl.float64)
-    nearer, far, depth, good, close, endless = share_of(depth, KIND)
-    x, y, z, _, _, _, found = ray_at(
-        rays, row, pixel % width, pixel // width, pixel, live, area, KIND, PINHOLE
+    u, v, good, x, y, z, far, depth, close, endless = point_of(
+        depth, rays, row, pixel, live, width, area, KIND, PINHOLE, COUNT
     )
-    x, y, z = turned_by(row, x, y, z)
-    x, y, z, good = moved_by(row, x, y, z, nearer, far, good & found)
-    if COUNT == FISHEYE:
-        factor, _, _, _, _, good = fisheye_at(row, x, y, z, good)
-        u, v = x * factor, y * factor
-    else:
-        u, v, _, good = ideal_of(row, x, y, z, good, COUNT)
-        if COUNT > 0:
-            u, v, _, _, _, _, _, _ = bent(row + K, u, v, COUNT)
-        if COUNT >= 14:
-            u, v, _, _ = tilted(row + TILT, u, v)
-    u = tl.where(good, tl.load(row) * u + tl.load(row + 2), float("nan"))
-    v = tl.where(good, tl.load(row + 1) * v + tl.load(row + 3), float("nan"))
     place = item * area + pixel
     tl.store(points + 2 * place, u, mask=live)
     tl.store(points + 2 * place + 1, v, mask=live)

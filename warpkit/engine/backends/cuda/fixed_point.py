@@ -24,9 +24,14 @@ BLOCK = 1024
 
 
 @triton.jit
-def add_units(units, spoiled, to, term, some):
-    """Adds scaled terms as integers; marks what a term that is not finite spoils."""
-    finite = tl.abs(term) < 4.0e18
+def finite_of(term):
+    """Which terms, in units, are finite."""
+    return tl.abs(term) < 4.0e18
+
+
+@triton.jit
+def add_units(units, spoiled, to, term, finite, some):
+    """Adds terms as integers, 0 for those that are not finite; marks what these spoil."""
     count = tl.floor(tl.where(finite, term, 0.0) + 0.5).to(tl.int64)
     tl.atomic_add(units + to, count, mask=some, sem="relaxed")
     tl.store(spoiled + to, tl.full(term.shape, 1, tl.int8), mask=some & (finite == 0))

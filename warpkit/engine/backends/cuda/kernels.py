@@ -18,6 +18,7 @@ kernel = triton.jit(
         "area", "from_height", "from_width", "rows", "columns", "step", "blocks", "first_div",
         "first_mod", "second_div", "second_mod", "flow_div", "flow_mod", "depth_div", "depth_mod",
         "ray_div", "ray_mod", "image_height", "image_width", "to_height", "to_width", "to_area",
-        "block_rows", "block_columns", "stride", "small", "small_rows",
+        "block_rows", "block_columns", "stride", "small", "small_rows", "items", "planes", "each",
+        "chunks", "first_block", "view_div", "view_mod", "source_div", "source_mod",
     ]
 )  # fmt: skip
