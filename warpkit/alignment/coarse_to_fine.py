@@ -137,7 +137,8 @@ def from_search(pyr: Pyramid, options: Options, *, far: bool = True) -> Found:
         if (min(levels, default=0) < 1 and stage) or starts == 1:
             break
         pair = torch.arange(count, device=device).repeat_interleave(starts)
-        found = _descend(pyr.take(pair), matrices.flatten(0, 1), few, levels, begun=stage > 0)
+        all_starts = matrices.flatten(0, 1)
+        found = _descend(pyr, all_starts, few, levels, begun=stage > 0, pairs=pair)
         quality = found.quality.unflatten(0, (count, starts))
         chosen = quality.topk(min((*kept, 1)[stage + 1], starts), dim=1).indices
         steps = steps + found.steps.unflatten(0, (count, starts)).sum(1)
@@ -150,7 +151,8 @@ def from_search(pyr: Pyramid, options: Options, *, far: bool = True) -> Found:
     index = best.hopeful.nonzero()[:, 0]
     if len(index):
         numbers = range(max(number - 1, 0), -1, -1)
-        some = _descend(pyr.take(index), best.to_source[index], options, numbers, begun=True)
+        begin = best.to_source[index]
+        some = _descend(pyr, begin, options, numbers, begun=True, pairs=index)
         best = best.put(index, some._replace(steps=some.steps + best.steps[index]))
     return _refined_to_solution(pyr, best, options)
 
@@ -171,18 +173,19 @@ def _descend(
     numbers: Sequence[int],
     *,
     begun: bool = False,
+    pairs: Tensor | None = None,
 ) -> Found:
     """Refine to_source (N, 3, 3) at the levels of these numbers; judge the results of the last one.
 
     Hopeless pairs end at the level above the finest, unless it is the first level of all. begun:
-    coarser levels came before these.
+    coarser levels came before these. pairs (N,): those of the pyramid, all by default.
     """
     model = model_named(options.model, to_source.device)
     index = torch.arange(len(to_source), device=to_source.device)
-    agrees, made = torch.zeros_like(pyr.bad), torch.zeros_like(index)
-    here, result = pyr, None
+    agrees = torch.zeros(len(index), dtype=torch.bool, device=index.device)
+    made, result = torch.zeros_like(index), None
     for place, number in enumerate(numbers):
-        level = here.levels[number]
+        level = pyr.levels[number] if pairs is None else pyr.levels[number].take(pairs)
         to_level, back = pyramid.to_level(number, to_source.device)
         tolerance = options.tolerance if number == 0 else COARSE_TOLERANCE
         start = to_level @ to_source @ back
@@ -198,13 +201,14 @@ def _descend(
         if place < len(numbers) - 1 and bool(hopeful.all()):
             continue
         ended = refined._replace(to_source=to_source, steps=made)
-        found = _judged(here.bad, ended, level, agrees)._replace(hopeful=hopeful)
+        bad = pyr.bad if pairs is None else pyr.bad[pairs]
+        found = _judged(bad, ended, level, agrees)._replace(hopeful=hopeful)
         result = found if result is None else result.put(index, found)
         some = hopeful.nonzero()[:, 0]
         if len(some) == 0:
             break
-        here, index, made = here.take(some), index[some], made[some]
-        agrees, to_source = agrees[some], to_source[some]
+        pairs = some if pairs is None else pairs[some]
+        index, made, agrees, to_source = (t[some] for t in (index, made, agrees, to_source))
     assert result is not None  # there is always a level
     return result
 

@@ -165,7 +165,9 @@ def _in_chunks(call: Arguments) -> Found:
 def _chunk(call: Arguments, index: Tensor) -> Found:
     """Aligns the pairs of an index (M,)."""
     options = call.options
-    pyr = pyramid.build(call.pairs.take(index), options.loss, options.levels)
+    every = len(index) == len(call.pairs.moving)
+    pairs = call.pairs if every else call.pairs.take(index)
+    pyr = pyramid.build(pairs, options.loss, options.levels)
     if call.searches and len(index):  # MKL rejects the transform of an empty batch
         found = coarse_to_fine.from_search(pyr, options)
     elif call.to_source is not None:

@@ -128,7 +128,7 @@ def build(pairs: Pairs, loss: str, count: int) -> Pyramid:
     own = _pictures(fast, fixed, fixed_mask, fixed_units, count, slopes=True)
     theirs = _pictures(fast, moving, moving_mask, units, count, slopes=False)
     levels = [
-        Level(their.smooth, mine.smooth, mine.slopes[0], mine.slopes[1], weights.contiguous())
+        Level(their.smooth, mine.smooth, mine.slopes[0], mine.slopes[1], weights)
         for their, mine, weights in zip(theirs.levels, own.levels, own.weights, strict=True)
     ]
     lines = (line.flatten(1).double() for line in (*fixed_units, *units))
@@ -231,7 +231,7 @@ def _gaussian() -> list[float]:
 def _slopes(image: Tensor) -> tuple[Tensor, Tensor]:
     """The slopes of (N, C, h, w) along x and y."""
     fast = select_levels(image)
-    return differences(image) if fast is None else fast.level(image, [1.0], slopes=True).slopes
+    return differences(image) if fast is None else fast.level(image, slopes=True).slopes
 
 
 def smoothed(image: Tensor) -> Tensor:

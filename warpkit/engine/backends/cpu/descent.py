@@ -41,7 +41,7 @@ class Pictures(NamedTuple):
     fixed_y: Tensor
     """(N, C, h, w)."""
     weight: Tensor
-    """(N, 1, h, w)."""
+    """(N, 1, h, w); also one plane, expanded."""
 
 
 class Tables(NamedTuple):
@@ -79,6 +79,9 @@ def descend(
     Returns the fields of `Refined` of alignment/solver.py, in their order: the engine cannot import
     the class.
     """
+    same = pictures.weight.stride(0) == 0
+    if same:
+        pictures = pictures._replace(weight=pictures.weight[:1])
     pictures = Pictures(*(picture.contiguous() for picture in pictures))
     moving, fixed = pictures.moving, pictures.fixed
     count, channels, height, width = fixed.shape
@@ -94,6 +97,7 @@ def descend(
         "moving_width": moving.shape[3],
         "height": height,
         "width": width,
+        "weight_size": 0 if same else height * width,
         "parameters": len(kept[0]),
         "result_size": result.shape[1],
         "steps": steps,

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from warpkit.engine.backends.cpu import calls
+from warpkit.engine.backends.cpu import calls, memory
 
 LEVELS = calls.Family("level")
 FIELDS = LEVELS.fields
@@ -22,7 +22,7 @@ STATISTICS = 2
 class Pictures(NamedTuple):
     """What `level` computes; None for what is not wanted."""
 
-    smooth: Tensor
+    smooth: Tensor | None
     """(N, C, h, w), or with the pixels' weights (N, C + 1, h, w)."""
     whole: Tensor | None
     """Standardised but not smoothed, of the same shape."""
@@ -55,7 +55,7 @@ def statistics(image: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 def level(
     image: Tensor,
-    weights: Sequence[float],
+    weights: Sequence[float] = (),
     pixel_weights: Tensor | None = None,
     units: tuple[Tensor, Tensor] | None = None,
     *,
@@ -64,7 +64,8 @@ def level(
 ) -> Pictures:
     """A level of pictures (N, C, h, w).
 
-    weights: of a pixel, and of its neighbours on each side, by which both axes are smoothed.
+    weights: of a pixel, and of its neighbours on each side, by which both axes are smoothed; none
+    for no smooth pictures: then slopes are those of the pictures.
     pixel_weights (N or 1, 1, h, w): added as the last channel. units: means (N, C) and deviations
     (N,) of the pictures' type, by which they are standardised first.
     """
@@ -72,18 +73,18 @@ def level(
     count, channels, height, width = image.shape
 
     def empty(*shape: int) -> Tensor:
-        return torch.empty(shape, dtype=image.dtype, device="cpu")
+        return torch.from_numpy(memory.empty(shape, np.dtype(f"f{image.itemsize}")))
 
     planes = channels + (pixel_weights is not None)
     shape = (count, planes, height, width)
     found = Pictures(
-        empty(*shape),
+        empty(*shape) if len(weights) else None,
         None if units is None else empty(*shape),
         (empty(*image.shape), empty(*image.shape)) if slopes else None,
         empty(count, channels, height // 2, width // 2) if half else None,
     )
-    doubles = image.dtype == torch.float64
-    numbers = _block("smooth_level", tuple(image.shape), planes, len(kept) - 1, doubles).copy()
+    doubles, reach = image.dtype == torch.float64, max(len(kept) - 1, 0)
+    numbers = _block("smooth_level", tuple(image.shape), planes, reach, doubles).copy()
     arrays: dict[str, Tensor | None] = {"image": image, "out": found.smooth}
     arrays |= {"whole": found.whole, "half": found.half}
     if found.slopes is not None:

@@ -15,6 +15,8 @@
     /* the model's tables, float64, and `DescentLimits` */                                    \
     FIELD(generators) FIELD(quadratic) FIELD(linear) FIELD(limits)                            \
     FIELD(channels) FIELD(moving_height) FIELD(moving_width) FIELD(height) FIELD(width)       \
+    /* from a pair's weights to the next one's: a plane, or 0 if all have the same */         \
+    FIELD(weight_size)                                                                        \
     /* numbers of a step, and of a result; the largest number of steps */                     \
     FIELD(parameters) FIELD(result_size) FIELD(steps)                                         \
     /* whether gain and bias are fixed at 1 and 0, matrices divide, images are float64 */     \

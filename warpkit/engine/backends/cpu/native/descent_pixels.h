@@ -2,72 +2,22 @@
 // shows them, both images' weights, the exact slopes if wanted, and the first sums.
 //
 // Sixteen pixels are a block of 4 x 4, whose taps lie in a window of 8 x 8 pixels of the moving
-// image unless the matrix shrinks it much: `Window` finds one tap of all sixteen. Positions are
-// numbers from the window's corner on, so float32 rounds them to 5e-7 pixels in images of any size.
+// image unless the matrix shrinks it much: `Window` finds one tap of all sixteen, `Spread` those
+// of a block that is larger but inside the image. Positions are numbers from the block's corner on,
+// so float32 rounds them to 5e-7 pixels in images of any size.
 // Blocks are sixteen lanes for every instruction set, which therefore add in the same order.
 #pragma once
 #include "descent_call.h"
-#include "neighbours.h"
-#include "vec.h"
+#include "descent_taps.h"
 
 namespace warpkit {
 namespace WARPKIT_ISA {
 namespace {
 
-constexpr int SIDE = 4, BLOCK = SIDE * SIDE, WINDOW = 8, FIRST_SUMS = 6;
+constexpr int FIRST_SUMS = 6;
 constexpr int RUN = 16;  // blocks whose sums are added in the images' type, before float64
 
-using Offsets = Vec<int32_t, BLOCK>;
 using Positions = Vec<double, BLOCK>;
-
-// The 8 x 8 pixels of a plane from `from` on, rows `stride` apart.
-template <class T> struct Window {
-    using V = Vec<T, BLOCK>;
-    const T *from;
-    int64_t stride;
-
-    Window(const T *p, int64_t row) : from(p), stride(row) {}
-
-    // The four taps of positions whose pixel above and to the left is (x, y) of the window.
-    INLINE void find(Offsets x, Offsets y, V *taps) const {
-        const Offsets place = y * int32_t(stride) + x;
-        T found[4][BLOCK];
-        int32_t offset[BLOCK];
-        store(offset, place);
-        for (int row = 0; row < 2; row++)
-            for (int k = 0; k < BLOCK; k += LANES<T>) {
-                Vec<T, LANES<T>> two[2];
-                neighbours<2>(from + row * stride, offset + k, two);
-                store(found[2 * row] + k, two[0]), store(found[2 * row + 1] + k, two[1]);
-            }
-        for (int k = 0; k < 4; k++) taps[k] = load<V>(found[k]);
-    }
-};
-
-#if defined(__AVX512F__)
-template <> struct Window<float> {  // in four registers, of two rows each
-    using V = Vec<float, BLOCK>;
-    __m512 rows[4];
-
-    INLINE Window(const float *p, int64_t stride) {
-        for (int n = 0; n < 4; n++, p += 2 * stride) {
-            const __m512 even = _mm512_castps256_ps512(_mm256_loadu_ps(p));
-            rows[n] = _mm512_insertf32x8(even, _mm256_loadu_ps(p + stride), 1);
-        }
-    }
-
-    INLINE void find(Offsets x, Offsets y, V *taps) const {
-        const Offsets first = y * WINDOW + x;
-        for (int k = 0; k < 4; k++) {
-            const __m512i place = (__m512i)(first + (WINDOW * (k / 2) + k % 2));
-            const __m512 upper = _mm512_permutex2var_ps(rows[0], place, rows[1]);
-            const __m512 lower = _mm512_permutex2var_ps(rows[2], place, rows[3]);
-            const __mmask16 below = _mm512_test_epi32_mask(place, _mm512_set1_epi32(32));
-            taps[k] = (V)_mm512_mask_blend_ps(below, upper, lower);
-        }
-    }
-};
-#endif
 
 template <class T> struct PairPixels {
     using V = Vec<T, BLOCK>;
@@ -88,7 +38,7 @@ template <class T> struct PairPixels {
     void begin(int64_t pair) {
         moving = at<const T>(p.moving) + pair * (channels + 1) * plane;
         fixed = at<const T>(p.fixed) + pair * channels * area;
-        own = at<const T>(p.weight) + pair * area;
+        own = at<const T>(p.weight) + pair * p.weight_size;
         plain = true;
         const T *weights = moving + channels * plane;
         for (int64_t y = 3; y < p.moving_height - 3 && plain; y++) {
@@ -126,15 +76,17 @@ template <class T> struct PairPixels {
         }
     };
 
-    // The positions of a block's pixels in its window, and the window's corner.
+    // How a block finds its taps: in a window, in the image, or pixel by pixel.
+    enum Reading { WINDOWED, INSIDE, APART };
+
+    // The positions of a block's pixels from its corner on.
     struct Places {
         V u, v, u_x, u_y, v_x, v_y;  // slopes, if wanted: along x and y of the fixed image
-        int64_t left, top;
+        int64_t left, top, last_x, last_y;  // the corner; the last pixels that have neighbours
     };
 
-    // False if the block's taps are in no window.
     template <bool SHARP, bool PROJECTIVE>
-    INLINE bool place(const Map &map, int64_t x, int64_t y, Places &to) const {
+    INLINE Reading place(const Map &map, int64_t x, int64_t y, Places &to) const {
         const double *m = map.m;
         double u, v, w, low_u, low_v, high_u, high_v;
         map.at(double(x), double(y), u, v, w);
@@ -144,7 +96,7 @@ template <class T> struct PairPixels {
                 double to_u, to_v, weight;
                 map.at(double(x + corner % 2 * (SIDE - 1)), double(y + corner / 2 * (SIDE - 1)),
                        to_u, to_v, weight);
-                if (!(weight * w > 0)) return false;
+                if (!(weight * w > 0)) return APART;
                 low_u = least(low_u, to_u), high_u = most(high_u, to_u);
                 low_v = least(low_v, to_v), high_v = most(high_v, to_v);
             }
@@ -153,15 +105,24 @@ template <class T> struct PairPixels {
             low_v = v + map.lowest_v, high_v = v + map.highest_v;
         }
         constexpr double FAR = 1e9;
-        if (!(low_u > -FAR && high_u < FAR && low_v > -FAR && high_v < FAR)) return false;
+        if (!(low_u > -FAR && high_u < FAR && low_v > -FAR && high_v < FAR)) return APART;
         double margin = 0;
         if (SHARP)
             margin = step * (__builtin_fabs(m[0]) + __builtin_fabs(m[1]) + __builtin_fabs(m[3]) +
                              __builtin_fabs(m[4])) * (PROJECTIVE ? 2 / __builtin_fabs(w) : 1);
         const double left = __builtin_floor(low_u - margin), top = __builtin_floor(low_v - margin);
         constexpr double LAST = WINDOW - 1;  // less than this: the tap to the right is inside
-        if (!(high_u + margin < left + LAST && high_v + margin < top + LAST)) return false;
+        Reading reading = WINDOWED;
         to.left = int64_t(left), to.top = int64_t(top);
+        to.last_x = to.last_y = WINDOW - 2;
+        if (!(high_u + margin < left + LAST && high_v + margin < top + LAST)) {
+            if (!(plane < INT32_MAX && left >= 0 && top >= 0 &&
+                  high_u + margin < double(p.moving_width - 1) &&
+                  high_v + margin < double(p.moving_height - 1)))
+                return APART;
+            to.last_x = p.moving_width - 2 - to.left, to.last_y = p.moving_height - 2 - to.top;
+            reading = INSIDE;
+        }
         if (PROJECTIVE) {
             const Positions along = convert<Positions>(count_up<Offsets>() % SIDE) + double(x);
             const Positions down = convert<Positions>(count_up<Offsets>() / SIDE) + double(y);
@@ -182,24 +143,23 @@ template <class T> struct PairPixels {
                 to.v_x = splat<V>(m[3]), to.v_y = splat<V>(m[4]);
             }
         }
-        return true;
+        return reading;
     }
 
-    // A position in a window: its taps' place, and the fractions.
+    // A position from the block's corner on: its taps' place, and the fractions.
     struct Cell {
         Offsets x, y;
         V right, down;
 
-        INLINE Cell(V u, V v) : x(whole(u)), y(whole(v)) {
+        INLINE Cell(V u, V v, const Places &at) : x(whole(u, at.last_x)), y(whole(v, at.last_y)) {
             right = u - convert<V>(x), down = v - convert<V>(y);
         }
 
-        // The integer below, inside the window whatever the number.
-        static INLINE Offsets whole(V v) {
+        // The integer below, not above `last` whatever the number.
+        static INLINE Offsets whole(V v, int64_t last) {
             using Lanes = Vec<std::conditional_t<sizeof(T) == 4, int32_t, int64_t>, BLOCK>;
             const Offsets n = convert<Offsets>((Lanes)(v > 0) ? v : V{});  // not NaN
-            const Offsets last = splat<Offsets>(WINDOW - 2);
-            return n < last ? n : last;
+            return smaller(n, splat<Offsets>(int32_t(last)));
         }
 
         static INLINE V between(V a, V b, V part) { return fma(part, b - a, a); }
@@ -210,11 +170,14 @@ template <class T> struct PairPixels {
         }
     };
 
-    // The plane's window: in place, or copied with zeros outside of the image.
-    INLINE Window<T> window(const T *from, const Places &at, T *copy) const {
+    // The plane's pixels: in place, or copied with zeros outside of the image.
+    template <class Pixels>
+    INLINE Pixels pixels(const T *from, const Places &at, T *copy) const {
         const int64_t width = p.moving_width, height = p.moving_height;
+        if (std::is_same_v<Pixels, Spread<T>>)
+            return Pixels(from + at.top * width + at.left, width);
         if (at.left >= 0 && at.top >= 0 && at.left + WINDOW <= width && at.top + WINDOW <= height)
-            return Window<T>(from + at.top * width + at.left, width);
+            return Pixels(from + at.top * width + at.left, width);
         const int64_t first = clamped(-at.left, 0, WINDOW);
         const int64_t count = clamped(width - at.left, first, WINDOW) - first;
         memset(copy, 0, sizeof(T) * WINDOW * WINDOW);
@@ -224,11 +187,12 @@ template <class T> struct PairPixels {
             memcpy(copy + y * WINDOW + first, from + row * width + at.left + first,
                    size_t(count) * sizeof(T));
         }
-        return Window<T>(copy, WINDOW);
+        return Pixels(copy, WINDOW);
     }
 
     // The slope of a channel along one axis: of the pixel's cell if the step stays in it.
-    INLINE V slope(const Window<T> &from, const Places &at, const Cell &cell, const V *taps, V by_u,
+    template <class Pixels>
+    INLINE V slope(const Pixels &from, const Places &at, const Cell &cell, const V *taps, V by_u,
                    V by_v) const {
         const V across = Cell::between(taps[1] - taps[0], taps[3] - taps[2], cell.down);
         const V down = Cell::between(taps[2] - taps[0], taps[3] - taps[1], cell.right);
@@ -239,7 +203,7 @@ template <class T> struct PairPixels {
                           (cell.down >= far_v) & (cell.down <= 1 - far_v);
         if (!any_not(here)) return inside;
         auto shifted = [&](V u, V v) {
-            const Cell other(u, v);
+            const Cell other(u, v, at);
             V found[4];
             from.find(other.x, other.y, found);
             return other.value(found);
@@ -287,7 +251,7 @@ template <class T> struct PairPixels {
         return upper + down * (lower - upper);
     }
 
-    // A block of pixels whose taps are in no window, one after another.
+    // A block of pixels, one after another.
     void show_apart(const Map &map, int64_t x0, int64_t y0) {
         for (int k = 0; k < BLOCK; k++) {
             const int64_t x = x0 + k % SIDE, y = y0 + k / SIDE, q = y * p.width + x;
@@ -310,12 +274,12 @@ template <class T> struct PairPixels {
         }
     }
 
-    template <bool SHARP> INLINE void show(const Places &at, int64_t q) {
+    template <bool SHARP, class Pixels> INLINE void show(const Places &at, int64_t q) {
         T copy[WINDOW * WINDOW];
-        const Cell cell(at.u, at.v);
+        const Cell cell(at.u, at.v, at);
         V taps[4];
         for (int64_t c = 0; c < channels; c++) {
-            const Window<T> from = window(moving + c * plane, at, copy);
+            const Pixels from = pixels<Pixels>(moving + c * plane, at, copy);
             from.find(cell.x, cell.y, taps);
             put_rows(seen + c * area + q, p.width, cell.value(taps));
             if (SHARP) {
@@ -327,8 +291,9 @@ template <class T> struct PairPixels {
         }
         V both = gather_rows(own + q, p.width);
         if (!(plain && at.left >= 3 && at.top >= 3 &&
-              at.left + WINDOW <= p.moving_width - 3 && at.top + WINDOW <= p.moving_height - 3)) {
-            window(moving + channels * plane, at, copy).find(cell.x, cell.y, taps);
+              at.left + at.last_x + 5 <= p.moving_width &&
+              at.top + at.last_y + 5 <= p.moving_height)) {
+            pixels<Pixels>(moving + channels * plane, at, copy).find(cell.x, cell.y, taps);
             both *= cell.value(taps);
         }
         put_rows(weight + q, p.width, both);
@@ -374,7 +339,9 @@ template <class T> struct PairPixels {
             for (int64_t x = 0; x < p.width; x += SIDE) {
                 const int64_t left = least(x, p.width - SIDE), q = top * p.width + left;
                 Places at;
-                if (place<SHARP, PROJECTIVE>(map, left, top, at)) show<SHARP>(at, q);
+                const Reading reading = place<SHARP, PROJECTIVE>(map, left, top, at);
+                if (reading == WINDOWED) show<SHARP, Window<T>>(at, q);
+                else if (reading == INSIDE) show<SHARP, Spread<T>>(at, q);
                 else show_apart(map, left, top);
                 add(q, (column >= int32_t(x - left)) & (row >= int32_t(y - top)));
                 if (++blocks % RUN == 0) end_run();

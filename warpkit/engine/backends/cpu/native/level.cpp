@@ -174,23 +174,25 @@ template <class T> struct LevelRows {
         const int64_t area = height * width, place = item * p.channels + c;
         const int64_t into = (item * p.out_planes + c) * area;
         const T *from = at<const T>(p.image) + place * area;
-        T *whole = p.whole ? at<T>(p.whole) + into : nullptr, *to = at<T>(p.out) + into;
+        T *whole = p.whole ? at<T>(p.whole) + into : nullptr;
+        T *to = p.out ? at<T>(p.out) + into : nullptr;
         T *along = p.out_x ? at<T>(p.out_x) + place * area : nullptr;
         T *down = p.out_x ? at<T>(p.out_y) + place * area : nullptr;
         T *half = p.half ? at<T>(p.half) + place * (height / 2) * (width / 2) : nullptr;
-        const T *source = whole ? whole : from;
+        const T *source = whole ? whole : from, *shown = to ? to : source;
         for (int64_t y = 0, next = 0; y < height; y++) {
             for (; next <= least(y + reach, height - 1); next++) {
                 if (whole)
                     standardise(from + next * width, at<const T>(p.means)[place],
                                 at<const T>(p.deviations)[item], whole + next * width);
-                smooth_along(source + next * width, smooth_of(next));
+                if (to) smooth_along(source + next * width, smooth_of(next));
             }
-            smooth_down(y, to + y * width);
+            if (to) smooth_down(y, to + y * width);
             if (half && y % 2 == 0 && y >= 2) halve(source, y / 2 - 1, half + (y / 2 - 1) * (width / 2));
-            if (along && y > 0) differences(to, y - 1, along + (y - 1) * width, down + (y - 1) * width);
+            if (along && y > 0)
+                differences(shown, y - 1, along + (y - 1) * width, down + (y - 1) * width);
         }
-        if (along) differences(to, height - 1, along + area - width, down + area - width);
+        if (along) differences(shown, height - 1, along + area - width, down + area - width);
         for (int64_t y = most<int64_t>((height - 1) / 2, 0); half && y < height / 2; y++)
             halve(source, y, half + y * (width / 2));
     }

@@ -4,7 +4,8 @@
 
 // clang-format off
 #define WARPKIT_LEVEL_FIELDS(FIELD)                                                              \
-    /* arrays: pictures; the smoothed pictures, or statistics (float64); their slopes; the */    \
+    /* arrays: pictures; these smoothed, or statistics (float64); slopes of the smoothed */      \
+    /* pictures, or of the given ones if no smoothed ones are wanted; the */                     \
     /* standardised pictures and the means and deviations for them; the pictures at half */      \
     /* their size; each or 0 if not wanted; the weights of a pixel and of its neighbours on */   \
     /* one side, float64 */                                                                      \
