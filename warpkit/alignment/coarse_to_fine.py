@@ -250,14 +250,16 @@ def _refined_to_solution(pyr: Pyramid, found: Found, options: Options) -> Found:
     index = (found.hopeful & ~pyr.bad).nonzero()[:, 0]
     if len(index) == 0:
         return found
-    level, before = pyr.sharp(index), found.take(index)
+    every = len(index) == len(pyr.bad)
+    level, before = pyr.sharp(index), found if every else found.take(index)
     least = before.score.clamp(min=LEAST_SHARP)
     refined = solver.refine(level, before.to_source, *limits, "sharp", least)
     agrees = _adjusted(refined, len(model.generators)) > AGREEMENTS[0]
-    after = _judged(pyr.bad[index], refined, level, agrees)
+    after = _judged(pyr.bad if every else pyr.bad[index], refined, level, agrees)
     taken = after.converged & (after.score > before.score)
     after = after._replace(sharp=torch.ones_like(taken), steps=before.steps + after.steps)
-    return found.put(index, before.where(taken, after))
+    ended = before.where(taken, after)
+    return ended if every else found.put(index, ended)
 
 
 def _adjusted(refined: Refined, count: int) -> Tensor:

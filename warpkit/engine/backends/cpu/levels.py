@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from math import prod
 from typing import NamedTuple
 
 import numpy as np
@@ -73,6 +74,8 @@ def level(
     count, channels, height, width = image.shape
 
     def empty(*shape: int) -> Tensor:
+        if prod(shape) * image.itemsize < memory.LEAST:
+            return torch.empty(shape, dtype=image.dtype, device="cpu")
         return torch.from_numpy(memory.empty(shape, np.dtype(f"f{image.itemsize}")))
 
     planes = channels + (pixel_weights is not None)
