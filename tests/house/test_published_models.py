@@ -30,3 +30,24 @@ def test_a_recogniser_reads_a_line_otherwise(tmp_path: Path):
     out = tmp_path / "out.png"
     misread_line.draw(found, out)
     check_picture(out)
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning")  # facenet-pytorch's torch.load
+def test_a_face_is_hidden_by_the_programs_own_resize_alone(tmp_path: Path):
+    pytest.importorskip("facenet_pytorch", reason=f"facenet-pytorch {WHERE}")
+    from examples import hide_face
+
+    model = hide_face.detector()
+    original = (hide_face.photograph() * 255).byte()
+    assert (hide_face.program(model, original) or 0) > 0.99
+    found = {name: hide_face.hide(model, name) for name in hide_face.RESIZES}
+    own, *_, plain = found.values()
+    assert own.score is None
+    assert own.loop == own.real < 0.6  # MTCNN's first threshold
+    assert plain.score is not None  # the loop believes that it hides the face, and does not
+    assert plain.loop < 0.2 < 0.9 < plain.real
+    assert 0 <= hide_face.hidden_under_poses(model, own.image, 4) <= 1
+    assert "**no face**" in hide_face.table({12: found})
+    out = tmp_path / "out.png"
+    hide_face.draw(found, out)
+    check_picture(out)
