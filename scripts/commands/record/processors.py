@@ -2,13 +2,15 @@
 
     scripts/record processors defaults       # warpkit/attacks/processors/defaults.json
     scripts/record processors compare        # data/processors/kinds.csv
+    scripts/record processors extremes       # data/processors/extremes.csv
     scripts/record processors expected       # data/processors/expected.json, for the tests
     scripts/record processors outputs        # data/processors/outputs.json, for the tests
-    scripts/record processors page           # write docs/processors.md from kinds.csv
+    scripts/record processors page           # write docs/processors.md from the csv files
 
 `compare` runs each class, without a configuration, and its pipeline on noise of eight odd sizes,
 and all outputs of random lists, by its configurations of tests/support/whole_processors.py.
-Nothing is downloaded. The exit status is 1 if a supported kind differs by more than 1e-5.
+`extremes` calls each class, by each configuration, with 1 x 1000 and 1000 x 1 pixels. Nothing is
+downloaded. The exit status is 1 if a supported kind differs by more than 1e-5.
 """
 
 from __future__ import annotations
@@ -30,11 +32,13 @@ from tests.support import whole_processors as whole
 from warpkit.attacks import Pipeline
 from warpkit.attacks.processors.configuration import defaults
 from warpkit.attacks.processors.kinds import KINDS, REFUSED
+from warpkit.attacks.processors.outputs import resized
 from warpkit.attacks.processors.tile_kinds import TILE_KINDS
 
 ROOT = Path(__file__).parents[3]
 DEFAULTS = ROOT / "warpkit" / "attacks" / "processors" / "defaults.json"
 TABLE = ROOT / "data" / "processors" / "kinds.csv"
+EXTREMES = ROOT / "data" / "processors" / "extremes.csv"
 PAGE = ROOT / "docs" / "processors.md"
 COLUMNS = ("kind", "class", "library", "result", "largest", "pictures", "configurations")
 COLUMNS += ("calls", "images", "refused", "alone", "said")
@@ -149,6 +153,54 @@ def compare() -> int:
     return 1 if wrong else 0
 
 
+LARGEST = 60e6
+"""The most pixels of a resized picture that `extremes` asks for: a gigabyte in all."""
+
+
+def extremes() -> int:
+    """Compare 1 x 1000 and 1000 x 1 by every configuration, and write the file."""
+    wrong = 0
+    with EXTREMES.open("w", newline="", encoding="utf-8") as file:
+        results = ("equal", "refused", "alone", "large", "differs")
+        writer = csv.DictWriter(file, ("class", *results), lineterminator="\n")
+        writer.writeheader()
+        for name, kind_class in asked.processor_classes().items():
+            kind = asked.kind_name(name)
+            if kind not in KINDS:
+                continue
+            without, row = whole.needed(kind), dict.fromkeys(results, 0)
+            changed = [options for options in whole.configurations(kind) if options != without]
+            for options in (without, *changed):
+                processor = kind_class(**options)
+                for size in ((1, 1000), (1000, 1)):
+                    row[_extreme(processor, kind, size)] += 1
+            writer.writerow({"class": name, **row})
+            file.flush()
+            wrong += row["differs"]
+            print(name, *row.values(), flush=True)
+    return 1 if wrong else 0
+
+
+def _extreme(processor: Any, kind: str, size: tuple[int, int]) -> str:
+    """How one call compares: equal, refused by both or by the processor alone, or too large."""
+    pipeline = Pipeline.from_processor(processor)
+    try:
+        assert pipeline.processor is not None
+        if np.prod(resized(*size, pipeline.processor.options)) > LARGEST:
+            return "large"
+    except (ValueError, ZeroDivisionError, KeyError):
+        pass  # refused, or a kind without a rule of its own
+    try:
+        found = whole.compared(processor, kind, pipeline, [size])
+    except AssertionError:
+        return "differs"
+    except RuntimeError as error:
+        return "large" if "allocate" in str(error) else "differs"
+    if isinstance(found, str):
+        return "refused" if found == "refused" else "alone"
+    return "equal" if found <= EQUAL else "differs"
+
+
 def record_expected() -> None:
     """Write a few numbers of each processor's results for two pictures."""
     found: dict[str, dict[str, Any]] = {}
@@ -214,6 +266,14 @@ def write_page() -> None:
             f"- {library}: {len(equal)} kinds, {images} images in lists, largest difference "
             f"{largest:g}; {refused} calls refused by both"
         )
+    with EXTREMES.open(newline="", encoding="utf-8") as file:
+        thin = list(csv.DictReader(file))
+    keys = ("equal", "refused", "alone", "large")
+    equal, refused, alone, large = (sum(int(row[key]) for row in thin) for key in keys)
+    lines.append(
+        f"- 1 x 1000 and 1000 x 1 by every configuration of both: {equal} calls equal, {refused} "
+        f"refused by both, {alone} that the processor alone refuses, {large} too large to ask"
+    )
     lines += ["", f"{len(served)} kinds are served:", "", *_served(served)]
     lines += ["", "And these are refused:", "", "| kind | why |", "|---|---|"]
     refused = {kind: by[""]["said"] for kind, by in kinds.items() if kind in REFUSED}
@@ -260,21 +320,20 @@ def _hands(kind: str) -> str:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=("defaults", "compare", "expected", "outputs", "page"))
-    what = parser.parse_args().what
-    warnings.filterwarnings("ignore")
-    torch.set_grad_enabled(False)
-    if what == "compare":
-        return compare()
     functions = {
+        "compare": compare,
         "defaults": record_defaults,
         "expected": record_expected,
+        "extremes": extremes,
         "outputs": record_outputs,
         "page": write_page,
     }
-    functions[what]()
-    return 0
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("what", choices=functions)
+    what = parser.parse_args().what
+    warnings.filterwarnings("ignore")
+    torch.set_grad_enabled(False)
+    return functions[what]() or 0
 
 
 if __name__ == "__main__":

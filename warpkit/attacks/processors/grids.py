@@ -9,9 +9,6 @@ import math
 from collections.abc import Sequence
 from functools import cache
 from itertools import product
-from typing import Any
-
-import numpy as np
 
 from warpkit.attacks.processors.sizes import Options, Size
 
@@ -91,29 +88,41 @@ def size_of_llama4(height: int, width: int, options: Options) -> Size:
     the class has a tensor in one place, and a number in the other.
     """
     side, grid = options["size"]["height"], grid_of_llama4(height, width, options)
-    limits, factors = [], []
+    limits, factors, singles = [], [], []
     for count, own in zip(grid, (height, width), strict=True):
         canvas, limit = count * side, max(own, side)
-        is_single = options["resize_to_max_canvas"] or canvas < limit
-        limits.append(canvas if is_single else limit)
-        factors.append(np.float32(canvas) / np.float32(own) if is_single else limit / own)
-    if factors[1] < factors[0]:
-        tall, wide = min(scaled(height, factors[1]), limits[0]), limits[1]
+        singles.append(options["resize_to_max_canvas"] or canvas < limit)
+        limits.append(canvas if singles[-1] else limit)
+        factors.append(single(canvas / own) if singles[-1] else limit / own)
+    by_height, by_width = map(single, factors) if any(singles) else factors
+    if by_width < by_height:
+        tall, wide = min(scaled(height, factors[1], singles[1]), limits[0]), limits[1]
     else:
-        tall, wide = limits[0], min(scaled(width, factors[0]), limits[1])
+        tall, wide = limits[0], min(scaled(width, factors[0], singles[0]), limits[1])
     return max(tall, 1), max(wide, 1)
 
 
-def scaled(side: int, factor: Any) -> int:
-    """A side times a factor, a float or a np.float32, in its precision, rounded down."""
-    return math.floor(type(factor)(side) * factor)
+def scaled(side: int, factor: float, is_single: bool) -> int:
+    """A side times a factor, in float32 or float64, rounded down."""
+    made = side * factor
+    return math.floor(single(made) if is_single else made)
+
+
+def single(number: float) -> float:
+    """A float64 rounded to float32, half to even, by functions that torch.compile can follow.
+
+    Quotients of whole numbers below 2^24, and products with one, are then those in float32.
+    """
+    fraction, exponent = math.frexp(number)
+    return math.ldexp(round(math.ldexp(fraction, 24)), exponent - 24)
 
 
 def single_scales(grids: Sequence[Grid], side: int, size: Size) -> list[float]:
     """The scale that fits a size into each grid of squares, in float32; sides may be 0 or less."""
-    canvases = np.asarray(grids, np.float32) * np.float32(side)
-    with np.errstate(divide="ignore"):
-        return (canvases / np.asarray(size, np.float32)).min(1).tolist()
+    return [
+        min(single(n * side / own) if own else math.inf for n, own in zip(grid, size, strict=True))
+        for grid in grids
+    ]
 
 
 def grid_of_mllama(height: int, width: int, options: Options) -> Grid:

@@ -150,9 +150,9 @@ def tiling_of_lfm2(height: int, width: int, options: Options) -> grids.Grid | No
         return None
     patch, factor = options["encoder_patch_size"], options["downsample_factor"]
     block, side = patch * factor, options["tile_size"]
-    area = math.prod(max(patch, round(n / block) * block) for n in (height, width))
+    tall, wide = (max(patch, round(n / block) * block) for n in (height, width))
     limit = options["max_image_tokens"] * block**2 * options["max_pixels_tolerance"]
-    if area <= limit:
+    if tall * wide <= limit:
         return None
     return grids.nearest_aspect(height, width, (side, side), least, most)
 
@@ -225,7 +225,7 @@ def step3_local(picture: Tensor, options: Options) -> Tensor:
     own, size = size_of_step3(*sides(picture), options)
     window, patch = window_of_step3(*size, options), options["patch_size"]
     if not window:
-        return picture.new_zeros((len(picture), 0, picture.shape[1], patch, patch))
+        return picture.new_zeros((picture.shape[0], 0, picture.shape[1], patch, patch))
     canvas = resample(pad_to(picture, own), canvas_of_step3(*size, window), options)
     parts = squares(canvas, window)
     return joined(*(by_tile(to_patch, part, options) for part in parts))

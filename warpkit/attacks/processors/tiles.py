@@ -17,6 +17,7 @@ from warpkit.attacks.processors.operations import (
     Operation,
     columns,
     crop,
+    normalize,
     pad_edges,
     pad_square,
     pad_to,
@@ -126,9 +127,16 @@ def brain_floats(picture: Tensor, options: Options) -> Tensor:
     """Llama 4: rescaled and normalised in bfloat16; of floats, the gradient, in their type."""
     if not (options.get("do_rescale") and options.get("do_normalize")):
         return values(picture, options)
-    floats = picture if picture.is_floating_point() else picture.bfloat16()
-    mean, std = (columns(options[key], floats).to(floats) for key in ("image_mean", "image_std"))
-    return (floats * options["rescale_factor"] - mean) / std
+    factor = options["rescale_factor"]
+    if picture.is_floating_point():
+        return normalize(picture * factor, options)
+    mean, std = (_rounded(columns(options[key], picture)) for key in ("image_mean", "image_std"))
+    return _rounded(_rounded(_rounded(picture.float() * factor) - mean) / std)
+
+
+def _rounded(floats: Tensor) -> Tensor:
+    """float32 rounded to bfloat16, (...): onnxruntime has no product or quotient of bfloat16."""
+    return floats.bfloat16().float()
 
 
 def fill_tiles(tiles: Tensor, options: Options) -> Tensor:
@@ -203,7 +211,7 @@ def deepseek_local(picture: Tensor, options: Options) -> Tensor:
     """Their tiles, if a picture is larger than one: none for others."""
     side, (height, width) = options["tile_size"], sides(picture)
     if not has_local_tiles(height, width, options):
-        return picture.new_zeros((len(picture), 0, picture.shape[1], side, side))
+        return picture.new_zeros((picture.shape[0], 0, picture.shape[1], side, side))
     grid = grid_of_deepseek(height, width, options)
     return squeezed(picture, grid, (side, side), options)
 
