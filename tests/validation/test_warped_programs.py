@@ -12,6 +12,10 @@ from warpkit.validation import compare_pipelines, identify
 
 MATRIX = np.array([[0.5, 0.12, 3.0], [-0.1, 0.55, 20.0]])
 TURNED = cv2.getRotationMatrix2D((150, 120), 17, 0.8)
+TILTED = np.array([[1.05, 0.1, -5.0], [0.02, 0.95, 4.0], [2e-4, -1e-4, 1.0]])
+SHEET = np.array([(40, 30), (300, 55), (280, 260), (20, 230)], np.float32)
+RECTANGLE = np.array([(0, 0), (159, 0), (159, 119), (0, 119)], np.float32)
+SCANNED = cv2.getPerspectiveTransform(SHEET, RECTANGLE)
 CLOSE_UP = np.array([[1.2, 0.1, -20.0], [0.0, 1.1, -30.0]])
 
 
@@ -75,7 +79,19 @@ def mirrored(x):
     return warped(x, MATRIX, (120, 140), cv2.INTER_NEAREST, cv2.BORDER_REFLECT_101)
 
 
+def tilted(x):
+    return cv2.warpPerspective(x, TILTED, (200, 150)).astype(np.float32) / 255
+
+
+def scanned(x):
+    """A sheet's four corners become the picture's."""
+    image = cv2.warpPerspective(x[..., ::-1].copy(), SCANNED, (160, 120), borderValue=(9, 8, 7))
+    return image.transpose(2, 0, 1)
+
+
 PROGRAMS = {
+    "perspective": (tilted, TILTED, "bilinear", "constant", 0),
+    "four points": (scanned, SCANNED, "bilinear", "constant", (9, 8, 7)),
     "bilinear": (warped, MATRIX, "bilinear", "constant", 0),
     "bicubic, turned": (turned, TURNED, "bicubic", "constant", (10, 20, 30)),
     "nearest, mirrored": (mirrored, MATRIX, "nearest", "reflect_101", None),
@@ -193,6 +209,30 @@ def test_a_matrix_of_no_simple_numbers_is_not_claimed():
     assert found.differing > 0
     corners = np.array([(0, 0, 1), (417, 0, 1), (0, 301, 1), (417, 301, 1)], float)
     assert np.abs(corners @ (np.array(found.matrix) - matrix).T).max() < 1e-3
+
+
+def test_a_perspective_of_no_simple_numbers_is_not_claimed():
+    matrix = TILTED + np.random.default_rng(1).normal(size=(3, 3)) * [[1e-2], [1e-2], [1e-5]]
+    matrix /= matrix[2, 2]
+    found = identify(lambda x: cv2.warpPerspective(x, matrix, (200, 150)), takes="array")
+    assert (found.known, found.arithmetic, found.rule) == (False, None, "warp")
+    assert 0 < found.differing < 0.02 * found.compared
+    corners = np.array([(0, 0), (199, 0), (0, 149), (199, 149)], np.float64)[None]
+    ours, theirs = (np.linalg.inv(m) for m in (np.array(found.matrix), matrix))
+    apart = cv2.perspectiveTransform(corners, ours) - cv2.perspectiveTransform(corners, theirs)
+    assert np.abs(apart).max() < 1e-3
+
+
+def test_perspectives_that_differ_are_one_finding():
+    moved = TILTED + np.array([[0, 0, 0.5], [0, 0, 0], [0, 0, 0]])
+    result = compare_pipelines(
+        tilted,
+        lambda x: cv2.warpPerspective(x, moved, (200, 150)).astype(np.float32) / 255,
+        takes=("array", "array"),
+    )
+    assert [finding.kind for finding in result.findings] == ["shift"]
+    assert "(0.0002, -0.0001, 1)" in result.findings[0].message
+    assert result.findings[0].differing > 0
 
 
 def test_a_crop_off_the_centre_is_no_warp():

@@ -43,19 +43,25 @@ def lines(library: str, warp: Warp, levels: Sequence[float]) -> list[str]:
         options = [f"size=({rows}, {columns})", f"interpolation={warp.interpolation!r}"]
         options += [f"border={warp.border!r}", f"border_value={tidy}"]
         options.append(f"arithmetic={warp.arithmetic!r}")
-        return [*made, f"image = wk.warp_affine({image}, matrix, {', '.join(options)})"]
+        name = "warp_perspective" if _is_perspective(warp) else "warp_affine"
+        return [*made, f"image = wk.{name}({image}, matrix, {', '.join(options)})"]
     if library == "cv2":
         image = "np.ascontiguousarray(image)" if warp.rounded else "image.astype(np.float32)"
         options = [f"flags=cv2.INTER_{CV2_FLAGS[warp.interpolation]}"]
         options += [f"borderMode=cv2.BORDER_{CV2_BORDERS[warp.border]}", f"borderValue={tidy}"]
-        call = f"cv2.warpAffine({image}, matrix, ({columns}, {rows}), {', '.join(options)})"
+        name = "warpPerspective" if _is_perspective(warp) else "warpAffine"
+        call = f"cv2.{name}({image}, matrix, ({columns}, {rows}), {', '.join(options)})"
         return [*made, f"image = {call}"]
     write = _by_pillow if library == "pillow" else _by_torch
     return made + write(warp, tidy)
 
 
+def _is_perspective(warp: Warp) -> bool:
+    return warp.matrix is not None and len(warp.matrix) == 3
+
+
 def _matrix(warp: Warp, *, as_arrays: bool) -> list[str]:
-    """Lines that give `matrix`, (2, 3), source -> result."""
+    """Lines that give `matrix`, (2, 3) or (3, 3), source -> result."""
     make = "np.array" if as_arrays else "torch.tensor"
     double = "np.float64" if as_arrays else "torch.float64"
     if warp.matrix is not None:
@@ -76,10 +82,14 @@ def _by_pillow(warp: Warp, levels: Sequence[float]) -> list[str]:
     if warp.interpolation not in name:
         raise ValueError(f"to_code: library='pillow' has no {warp.interpolation} warp")
     rows, columns = warp.size
+    projects = _is_perspective(warp)
+    whole = "matrix" if projects else "np.vstack([matrix, [0, 0, 1]])"
     made = [
-        "matrix = np.linalg.inv(np.vstack([matrix, [0, 0, 1]]))[:2]",
-        "matrix[:, 2] += 0.5 - matrix[:, :2].sum(1) / 2",
+        f"matrix = np.linalg.inv({whole})",
+        "half = np.array([[1, 0, 0.5], [0, 1, 0.5], [0, 0, 1]])",
+        "matrix = half @ matrix @ np.linalg.inv(half)",
     ]
+    moved = "matrix = np.array([[1, 0, {0}], [0, 1, {0}], [0, 0, 1]]) @ matrix"
     fill = ""
     if warp.border == "constant":
         colour = tuple(round(v) for v in levels)
@@ -89,7 +99,7 @@ def _by_pillow(warp: Warp, levels: Sequence[float]) -> list[str]:
             f"canvas = np.full((height + 8, width + 8, 3), {colour}, np.uint8)",
             "canvas[4:-4, 4:-4] = np.array(image)",
             "image = Image.fromarray(canvas)",
-            "matrix[:, 2] += 4",
+            moved.format(4),
         ]
     else:  # a wide edge of the picture's own pixels
         mode = NUMPY_MODES[warp.border]
@@ -97,9 +107,11 @@ def _by_pillow(warp: Warp, levels: Sequence[float]) -> list[str]:
             "edge = max(height, width)",
             "edges = ((edge, edge), (edge, edge), (0, 0))",
             f"image = Image.fromarray(np.pad(np.array(image), edges, mode={mode!r}))",
-            "matrix[:, 2] += edge",
+            moved.format("edge"),
         ]
-    call = f"image.transform(({columns}, {rows}), Image.Transform.AFFINE, matrix.ravel().tolist()"
+    kind, count = ("PERSPECTIVE", 8) if projects else ("AFFINE", 6)
+    given = f"(matrix / matrix[2, 2]).ravel().tolist()[:{count}]"
+    call = f"image.transform(({columns}, {rows}), Image.Transform.{kind}, {given}"
     filtered = f"resample=Image.Resampling.{name[warp.interpolation]}{fill}"
     return [*made, f"image = np.array({call}, {filtered}))"]
 
@@ -114,10 +126,14 @@ def _by_torch(warp: Warp, levels: Sequence[float]) -> list[str]:
     rows, columns = warp.size
     options = f"mode={warp.interpolation!r}, padding_mode={TORCH_BORDERS[warp.border]!r}"
     options += ", align_corners=False"
+    whole = "matrix"
+    if not _is_perspective(warp):
+        whole = "torch.cat([matrix, torch.tensor([[0.0, 0.0, 1.0]])]).double()"
     made = [
-        "inverse = torch.linalg.inv(torch.cat([matrix, torch.tensor([[0.0, 0.0, 1.0]])]).double())",
+        f"inverse = torch.linalg.inv({whole})",
         f"y, x = torch.meshgrid(torch.arange({rows}.0), torch.arange({columns}.0), indexing='ij')",
-        "points = torch.stack([x, y, torch.ones_like(x)], -1).double() @ inverse[:2].T",
+        "points = torch.stack([x, y, torch.ones_like(x)], -1).double() @ inverse.T",
+        "points = points[..., :2] / points[..., 2:]",
         "grid = ((points + 0.5) * 2 / torch.tensor([width, height]) - 1).float()[None]",
         f"level = torch.tensor({tuple(levels)}, dtype=torch.float32)[:, None, None]",
         f"image = F.grid_sample((image.float() - level)[None], grid, {options})[0] + level",

@@ -1,4 +1,5 @@
-"""Affine matrices (2, 3) of programs: those that libraries build, and simple ones near a fit."""
+"""Matrices of programs, (2, 3) and of perspectives (3, 3): what libraries build, and simple ones
+near a fit."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from warpkit.opencv import getAffineTransform, getRotationMatrix2D
+from warpkit.opencv import getAffineTransform, getPerspectiveTransform, getRotationMatrix2D
 
 Array = NDArray[Any]
 Pair = tuple[int, int]
@@ -21,11 +22,17 @@ NEAR_OF_NEAREST = 0.08
 
 def applied(matrix: Array, points: Array) -> Array:
     """Points (N, 2) under a matrix."""
+    if len(matrix) == 3:
+        mapped = points @ matrix[:, :2].T + matrix[:, 2]
+        return mapped[:, :2] / mapped[:, 2:]
     return points @ matrix[:, :2].T + matrix[:, 2]
 
 
 def inverted(matrix: Array) -> Array:
-    """The inverse, (2, 3)."""
+    """The inverse, of the same shape; a perspective one ends in 1."""
+    if len(matrix) == 3:
+        inverse = np.linalg.inv(matrix)
+        return inverse / inverse[2, 2]
     linear = np.linalg.inv(matrix[:, :2])
     return np.concatenate([linear, -linear @ matrix[:, 2:]], 1)
 
@@ -64,6 +71,43 @@ def nearby(matrix: Array, shape: Pair, room: float) -> Iterator[Array]:
                 seen.add((one + 0.0).tobytes())
                 yield one + 0.0  # no -0
     yield matrix
+
+
+def nearby_perspectives(matrix: Array, size: Pair, room: float) -> Iterator[Array]:
+    """As `nearby` for a perspective matrix and the size (h, w) of its result: rounded entries of it
+    or its inverse, and `getPerspectiveTransform` of four simple points to the result's corners."""
+    places, rims = inverted(matrix), tuple(_rims(size))
+    wanted = applied(places, rims[0])
+    for candidate in _simple_perspectives(matrix, places, rims):
+        apart = np.abs(applied(inverted(candidate), rims[0]) - wanted).max()
+        if apart < room:
+            yield candidate + 0.0  # no -0
+    yield matrix
+
+
+def _rims(size: Pair) -> Iterator[Array]:
+    """The corners of a result, (4, 2) float32, to its last pixels or one further."""
+    for less in (0, 1):
+        right, low = size[1] - less, size[0] - less
+        yield np.array([(0, 0), (right, 0), (right, low), (0, low)], np.float32)
+
+
+def _simple_perspectives(matrix: Array, places: Array, rims: tuple[Array, ...]) -> Iterator[Array]:
+    for to in (1.0, 0.5, 0.25, 0.1, 0.01):
+        for rim in rims:
+            corners = (np.round(applied(places, rim) / to) * to).astype(np.float32)
+            yield np.asarray(getPerspectiveTransform(corners, rim))
+            yield inverted(np.asarray(getPerspectiveTransform(rim, corners)))
+    digits = np.array([[0, 0, -1], [0, 0, -1], [3, 3, 0]])
+    for more in range(1, 7):
+        yield _to_digits(matrix, digits + more)
+        yield inverted(_to_digits(places, digits + more))
+
+
+def _to_digits(matrix: Array, digits: Array) -> Array:
+    """The entries of a matrix, each to so many decimals, at least none."""
+    pairs = zip(matrix.ravel(), np.maximum(digits, 0).ravel(), strict=True)
+    return np.array([round(float(v), int(n)) for v, n in pairs]).reshape(matrix.shape)
 
 
 def _simple(matrix: Array) -> Iterator[Array]:

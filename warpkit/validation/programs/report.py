@@ -208,7 +208,8 @@ def _warped(matrix: tuple[Any, ...] | None) -> str:
         part = "the whole picture" if matrix[1] == 1 else f"{matrix[1]:g} times the whole picture"
         return f"A warp that shows {part}, centred,"
     rows = ", ".join(f"({', '.join(f'{v:.7g}' for v in row)})" for row in matrix)
-    return f"A warp by the matrix ({rows}), source to result,"
+    kind = "perspective warp" if len(matrix) == 3 else "warp"
+    return f"A {kind} by the matrix ({rows}), source to result,"
 
 
 def _budget(size: Any) -> str:

@@ -16,7 +16,7 @@ from warpkit.validation.programs.matrices import centred
 from warpkit.validation.programs.pictures import Picture
 from warpkit.validation.programs.twin import Twin
 from warpkit.validation.programs.values import Values
-from warpkit.warp import warp_affine
+from warpkit.warp import warp_affine, warp_perspective
 
 Array = NDArray[np.float64]
 
@@ -27,7 +27,8 @@ class Warp:
 
     size: tuple[int, int]
     matrix: tuple[tuple[float, ...], ...] | None
-    """(2, 3), source -> result; None if it follows the picture's size."""
+    """(2, 3), or (3, 3) of a perspective, source -> result; None if it follows the picture's
+    size."""
     part: float | None
     """Then: how much larger than the whole picture the centred region is that the result shows."""
     interpolation: str
@@ -67,7 +68,8 @@ class WarpTwin(Twin):
     def _warped(self, image: Tensor, arithmetic: str, matrix: Array | None = None) -> Tensor:
         warp, shape = self.warp, image.shape[-2:]
         known = warp.matrix_at(shape[0], shape[1]) if matrix is None else matrix
-        return warp_affine(
+        function = warp_affine if len(known) == 2 else warp_perspective
+        return function(
             image,
             torch.from_numpy(known).to(image.device),
             size=warp.size,

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +25,9 @@ from warpkit.validation.programs.matrices import (
     centred,
     inverted,
     nearby,
+    nearby_perspectives,
 )
+from warpkit.validation.programs.places import affine, perspective
 from warpkit.validation.programs.search import Search
 from warpkit.validation.programs.values import Measured
 from warpkit.validation.programs.warp_twin import Warp, WarpTwin
@@ -55,8 +56,10 @@ class _View:
     """A picture's shape, and what its result shows."""
 
     shape: Pair
-    places: Array
-    """(2, 3): result pixel (x, y, 1) -> source position."""
+    at: tuple[Array, Array]
+    """x and y (h, w): where each pixel is read, as two ramps show."""
+    good: NDArray[np.bool_]
+    """(h, w): pixels of which they show it."""
     inside: NDArray[np.bool_]
     """(h, w): pixels that read the picture alone."""
     outside: tuple[float, ...] | None
@@ -76,7 +79,13 @@ def find_warp(program: Program, measured: Measured) -> tuple[WarpTwin, Search] |
             if view is None or view.inside.shape != (views or [view])[0].inside.shape:
                 return None
             views.append(view)
-        return _fitted(ask, views, _asked(ask))
+        asked = _asked(ask)
+        for fit in (affine, perspective):
+            places = [fit(view.at, view.good) for view in views]
+            known = [one for one in places if one is not None]
+            found = _fitted(ask, views, known, asked) if len(known) == len(views) else None
+            if found is not None:
+                return found
     return None
 
 
@@ -104,14 +113,9 @@ def _viewed(ask: Search, shape: Pair) -> _View | None:
     ramps = [ask.levels(pictures.ramp(shape, axis, 0, shape[axis] - 1)).mean(0) for axis in (1, 0)]
     if any(ramp.shape != inside.shape or not np.isfinite(ramp).all() for ramp in ramps):
         return None
-    rows = []
     good = inside & np.logical_and.reduce([(ramp > 3) & (ramp < 252) for ramp in ramps])
-    for ramp, length in zip(ramps, (shape[1], shape[0]), strict=True):
-        row = _plane(ramp / 255 * (length - 1), good)
-        if row is None:
-            return None
-        rows.append(row)
-    return _View(shape, np.array(rows), inside, outside)
+    at = (ramps[0] / 255 * (shape[1] - 1), ramps[1] / 255 * (shape[0] - 1))
+    return _View(shape, at, good, inside, outside)
 
 
 def _around(black: Array, beyond: NDArray[np.bool_], tolerance: float) -> tuple[float, ...] | None:
@@ -133,38 +137,23 @@ def _small_border(ask: Search) -> tuple[float, ...] | None:
     return None
 
 
-def _plane(at: Array, good: NDArray[np.bool_]) -> NDArray[Any] | None:
-    """(a, b, c) with at = a x + b y + c, without the pixels that a border mirrors or repeats."""
-    slopes = []
-    for axis in (1, 0):
-        step = min(8, at.shape[axis] // 4)
-        both = good & np.roll(good, -step, axis)
-        ends = np.roll(at, -step, axis) - at
-        both = both.take(range(at.shape[axis] - step), axis)
-        if both.sum() < 30:
-            return None
-        slopes.append(np.median(ends.take(range(at.shape[axis] - step), axis)[both]) / step)
-    y, x = np.nonzero(good)
-    rest = at[good] - slopes[0] * x - slopes[1] * y
-    found = np.array([*slopes, np.median(rest)])
-    design = np.stack([x, y, np.ones_like(x)], 1).astype(float)
-    for room in (6.0, 3.0, 3.0):
-        near = np.abs(design @ found - at[good]) < room
-        if near.sum() < 30:
-            return None
-        found = np.linalg.lstsq(design[near], at[good][near], rcond=None)[0]
-    return found
-
-
 def _fitted(
-    ask: Search, views: Sequence[_View], asked: Sequence[tuple[pictures.Picture, Array]]
+    ask: Search,
+    views: Sequence[_View],
+    places: Sequence[Array],
+    asked: Sequence[tuple[pictures.Picture, Array]],
 ) -> tuple[WarpTwin, Search] | None:
-    """The first warp with no differing value on noise; else the one with the fewest."""
+    """The first warp with no differing value on noise; else the one with the fewest.
+
+    places: of each view, (2 or 3, 3): result pixel -> source position."""
     window = views[0].inside.shape
     size = (int(window[0]), int(window[1]))
-    matrices = [inverted(view.places) for view in views]
-    spread = max(_apart(matrix, matrices[0], views[0].shape) for matrix in matrices)
-    parts = [_part(matrix, v.shape, size) for matrix, v in zip(matrices, views, strict=True)]
+    matrices, parts = [inverted(one) for one in places], [None]
+    if len(places[0]) == 3:  # its horizon may cross the picture, and not the result
+        spread = max(_apart(one, places[0], size) for one in places)
+    else:
+        spread = max(_apart(matrix, matrices[0], views[0].shape) for matrix in matrices)
+        parts = [_part(matrix, v.shape, size) for matrix, v in zip(matrices, views, strict=True)]
     outside = next((view.outside for view in views if view.outside is not None), None)
     outside = outside or _small_border(ask)
     padding = outside or (0.0,) * len(ask.measured.variants[0].gain)
@@ -189,7 +178,7 @@ def _fitted(
             like = replace(warp, interpolation=name, border=border, arithmetic=arithmetic)
             twin = WarpTwin.of(like, ask.measured.variants[0], tidy)
             if like.matrix is not None:
-                coarse = twin.warped(picture, inverted(views[0].places))
+                coarse = twin.warped(picture, matrices[0])
                 if number and best is not None and (name, border) != _names(best[1]):
                     continue
                 if np.abs(coarse - levels).mean() > _room(levels):
@@ -209,7 +198,7 @@ def _fitted(
 
 def _is_crop(warp: Warp) -> bool:
     """Whether it only moves whole pixels: a crop that is not centred, with no filter to name."""
-    if warp.matrix is None:
+    if warp.matrix is None or len(warp.matrix) == 3:
         return False
     linear, moved = np.array(warp.matrix)[:, :2], np.array(warp.matrix)[:, 2]
     return bool((linear == np.eye(2)).all() and (moved == np.round(moved)).all())
@@ -237,7 +226,12 @@ def _sharpened(ask: Search, twin: WarpTwin, noise: pictures.Picture, levels: Arr
         for _ in range(steps):
             matrix = _stepped(fitted, picture, wanted, matrix)
     best = None
-    for candidate in nearby(matrix, (height, width), NEAR_OF_NEAREST if nearest else NEAR):
+    room = NEAR_OF_NEAREST if nearest else NEAR
+    if len(matrix) == 3:
+        candidates = nearby_perspectives(matrix, twin.warp.size, room)
+    else:
+        candidates = nearby(matrix, (height, width), room)
+    for candidate in candidates:
         one = replace(twin, warp=replace(twin.warp, matrix=_as_rows(candidate)))
         made = one.levels(noise).numpy()
         differing = ask.compare(made, levels, (None, one.values)).differing
@@ -255,6 +249,8 @@ def _stepped(twin: WarpTwin, picture: pictures.Picture, wanted: Array, matrix: A
     columns = []
     lengths = (picture.shape[1], picture.shape[0], 1.0)
     steps = [(row, k, 1e-3 / lengths[k]) for row in (0, 1) for k in (0, 1, 2)]
+    if len(matrix) == 3:  # its last row moves a result's far pixels by their own places
+        steps += [(2, k, 1e-3 / lengths[k] / max(twin.warp.size)) for k in (0, 1)]
     for row, k, step in steps:
         moved = matrix.copy()
         moved[row, k] += step
@@ -264,7 +260,7 @@ def _stepped(twin: WarpTwin, picture: pictures.Picture, wanted: Array, matrix: A
     design = np.stack(columns, 1)[near]
     scale = np.abs(design).max(0) + 1e-12
     found = np.linalg.lstsq(design / scale, rest[near], rcond=None)[0] / scale
-    return matrix + found.reshape(2, 3)
+    return matrix + np.append(found, [0.0] * (3 * len(matrix) - len(found))).reshape(matrix.shape)
 
 
 def _part(matrix: Array, shape: Pair, size: Pair) -> float | None:
