@@ -13,7 +13,6 @@ averaged over the seeds.
 from __future__ import annotations
 
 import argparse
-import csv
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -27,7 +26,7 @@ from kornia import __version__ as kornia_version
 from torch import Tensor
 from torchvision.transforms import v2
 
-from benchmarks.harness import about
+from benchmarks.harness import about, table
 from warpkit import transforms
 from warpkit.cli.bench.timing import Turns, in_turns
 from warpkit.cli.image_files import read_image
@@ -35,7 +34,6 @@ from warpkit.core.environment import installed
 from warpkit.transforms import Fused
 
 ROOT = Path(__file__).parents[1]
-ROWS = ROOT / "data" / "benchmarks" / "augmentation.csv"
 PHOTOGRAPH = ROOT / "data" / "images" / "coffee.png"
 SIDE, SAMPLES, SEEDS, TURNS, BATCH = 160, 5, 3, 4, 8
 COUNTS = {2: (0, 4), 3: (0, 1, 4), 5: (0, 1, 2, 3, 4)}
@@ -231,28 +229,16 @@ def measure(count: int, batch: int, photograph: Tensor) -> Iterator[dict[str, ob
         }
 
 
-def main() -> None:
-    """Measure all cases; write the rows and print them."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--csv", type=Path, default=ROWS)
-    options = parser.parse_args()
-    torch.set_num_threads(options.threads)
+def rows(_: argparse.Namespace) -> Iterator[dict[str, object]]:
+    """One row for each way, number of images and number of transforms."""
     photograph = read_image(PHOTOGRAPH).pixels.float() / 255
     versions = {"torchvision": torchvision.__version__, "kornia": kornia_version}
     versions["albumentations"] = installed("albumentations")
-    rows = []
     for batch in (1, BATCH):
         for count in COUNTS:
             for row in measure(count, batch, photograph):
-                rows.append({**row, **versions, **about()})
-                print(*list(row.values())[:6], sep="  ", flush=True)
-    options.csv.parent.mkdir(parents=True, exist_ok=True)
-    with options.csv.open("w", newline="") as file:
-        writer = csv.DictWriter(file, rows[0])
-        writer.writeheader()
-        writer.writerows(rows)
+                yield {**row, **versions, **about()}
 
 
 if __name__ == "__main__":
-    main()
+    table(__doc__, "augmentation", rows, shown=6, threads=1)

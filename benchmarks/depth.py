@@ -8,23 +8,20 @@ are the processor's, which other load changes less.
 from __future__ import annotations
 
 import argparse
-import csv
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from benchmarks.harness import about
+from benchmarks.harness import about, table
 from warpkit import camera, flow
 from warpkit.cli.bench.timing import Turns, in_turns, ratio
 
-ROWS = Path(__file__).parents[1] / "data" / "benchmarks" / "depth.csv"
 ITEMS, SIZE = 8, (192, 640)
 
 Way = Callable[[], Any]
@@ -160,15 +157,9 @@ def cases() -> Iterator[Case]:
         yield Case(f"splat, front, {name}, {shape}", "1/3 of the scatters", ways)
 
 
-def main() -> None:
-    """Measure, print and write."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=20.0, help="for each case")
-    parser.add_argument("--noise", default="", help="note on other load of the machine")
-    parser.add_argument("--csv", type=Path, default=ROWS)
-    options = parser.parse_args()
-    torch.set_num_threads(1)
-    rows = []
+def rows(options: argparse.Namespace) -> Iterator[dict[str, object]]:
+    """One row for each way of every case."""
+    extra = {"kornia": version("kornia"), "noise": options.noise}
     for case in cases():
         turns = Turns(options.seconds, at_least=3, untimed=1, clock=time.process_time)
         taken = in_turns(case.ways, turns)
@@ -176,14 +167,8 @@ def main() -> None:
             row = {"case": case.name, "way": name, "ms": f"{1e3 * min(times):.4g}"}
             row["times_warpkit"] = f"{min(times) / min(taken['warpkit']):.2f}"
             row["median_ratio"] = f"{ratio(times, taken['warpkit']):.2f}"
-            extra = {"kornia": version("kornia"), "noise": options.noise}
-            rows.append(row | {"aim": case.aim, **about(), **extra})
-            print(*list(row.values()), sep="  ", flush=True)
-    with options.csv.open("w", newline="") as file:
-        writer = csv.DictWriter(file, rows[0], lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
+            yield row | {"aim": case.aim, **about(), **extra}
 
 
 if __name__ == "__main__":
-    main()
+    table(__doc__, "depth", rows, shown=14, seconds=20.0, noise="")

@@ -8,9 +8,7 @@ call beyond its inputs: see `benchmarks.patches`.
 from __future__ import annotations
 
 import argparse
-import csv
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import NamedTuple
 
 import torch
@@ -19,12 +17,11 @@ from torch import Tensor
 from torch.testing import assert_close
 
 import warpkit as wk
-from benchmarks.harness import about
+from benchmarks.harness import about, table
 from benchmarks.patches import peak_mb
 from warpkit import flow
 from warpkit.cli.bench.timing import Turns, in_turns
 
-ROWS = Path(__file__).parents[1] / "data" / "benchmarks" / "flow.csv"
 TURNS = 3
 
 Way = Callable[[], tuple[Tensor, ...]]
@@ -152,25 +149,12 @@ def measure(case: Case) -> Iterator[dict[str, object]]:
         }
 
 
-def main() -> None:
-    """Measure all cases; write the rows and print them."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--size", type=int, default=512)
-    parser.add_argument("--csv", type=Path, default=ROWS)
-    options = parser.parse_args()
-    torch.set_num_threads(options.threads)
-    rows = []
+def rows(options: argparse.Namespace) -> Iterator[dict[str, object]]:
+    """One row for each way of every case."""
     for case in cases(options.size):
         for row in measure(case):
-            rows.append({**row, **about()})
-            print(*list(row.values())[:5], sep="  ", flush=True)
-    options.csv.parent.mkdir(parents=True, exist_ok=True)
-    with options.csv.open("w", newline="") as file:
-        writer = csv.DictWriter(file, rows[0])
-        writer.writeheader()
-        writer.writerows(rows)
+            yield {**row, **about()}
 
 
 if __name__ == "__main__":
-    main()
+    table(__doc__, "flow", rows, threads=2, size=512)

@@ -7,12 +7,10 @@ ratio is the median over the turns of (other / warpkit), so that a slow moment h
 from __future__ import annotations
 
 import argparse
-import csv
 import os
 import statistics
 from collections.abc import Callable, Iterator
 from functools import partial
-from pathlib import Path
 from typing import NamedTuple
 
 import torch
@@ -21,10 +19,9 @@ from torch import Tensor
 from torch.testing import assert_close
 
 import warpkit as wk
-from benchmarks.harness import about
+from benchmarks.harness import about, table
 from warpkit.cli.bench.timing import Turns, in_turns, ratio
 
-ROWS = Path(__file__).parents[1] / "data" / "benchmarks" / "gradients.csv"
 TURNS = 11
 SCALE = 0.21
 SAMPLES = 5  # along an axis: floor(1 / 0.21) + 1, as antialias=True takes
@@ -140,23 +137,12 @@ def measure(case: Case, turns: int) -> Iterator[dict[str, object]]:
         }
 
 
-def main() -> None:
-    """Measure all cases; write the rows and print them."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--threads", type=int, default=min(2, os.cpu_count() or 1))
-    parser.add_argument("--turns", type=int, default=TURNS)
-    parser.add_argument("--csv", type=Path, default=ROWS)
-    options = parser.parse_args()
-    torch.set_num_threads(options.threads)
-    rows = [{**row, **about()} for case in cases() for row in measure(case, options.turns)]
-    options.csv.parent.mkdir(parents=True, exist_ok=True)
-    with options.csv.open("w", newline="") as file:
-        writer = csv.DictWriter(file, rows[0])
-        writer.writeheader()
-        writer.writerows(rows)
-    for row in rows:
-        print(*list(row.values())[:5], sep="  ")
+def rows(options: argparse.Namespace) -> Iterator[dict[str, object]]:
+    """One row for each way of every case."""
+    for case in cases():
+        for row in measure(case, options.turns):
+            yield {**row, **about()}
 
 
 if __name__ == "__main__":
-    main()
+    table(__doc__, "gradients", rows, shown=5, threads=min(2, os.cpu_count() or 1), turns=TURNS)

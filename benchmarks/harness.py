@@ -65,6 +65,42 @@ def rows_of(case: Case, seconds: float) -> Iterable[dict[str, object]]:
         }
 
 
+HELP = {
+    "seconds": "for each case",
+    "only": "cases whose name contains this",
+    "noise": "note on other load of the machine",
+}
+
+
+def table(
+    about_it: str | None,
+    name: str,
+    rows: Callable[[argparse.Namespace], Iterable[dict[str, object]]],
+    *,
+    shown: int = 5,
+    **defaults: object,
+) -> None:
+    """Print rows as they are measured, and write data/benchmarks/NAME.csv.
+
+    shown: the number of columns that are printed. defaults: options of the command line and their
+    values, which `rows` gets: seconds, turns, only, noise, and threads, 1 without this option.
+    """
+    parser = argparse.ArgumentParser(description=about_it)
+    for option, value in defaults.items():
+        parser.add_argument(f"--{option}", type=type(value), default=value, help=HELP.get(option))
+    parser.add_argument("--csv", type=Path, default=FOLDER / f"{name}.csv")
+    options = parser.parse_args()
+    torch.set_num_threads(getattr(options, "threads", 1))
+    found = []
+    for row in rows(options):
+        found.append(row)
+        print(*list(row.values())[:shown], sep="  ", flush=True)
+    with options.csv.open("w", newline="") as file:
+        writer = csv.DictWriter(file, found[0], lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(found)
+
+
 def main(
     about_it: str | None,
     name: str,
@@ -77,22 +113,12 @@ def main(
 
     seconds: for each case, by default; packages: those whose versions matter.
     """
-    parser = argparse.ArgumentParser(description=about_it)
-    parser.add_argument("--seconds", type=float, default=seconds, help="for each case")
-    parser.add_argument("--only", default="", help="cases whose name contains this")
-    parser.add_argument("--noise", default="", help="note on other load of the machine")
-    parser.add_argument("--csv", type=Path, default=FOLDER / f"{name}.csv")
-    options = parser.parse_args()
-    torch.set_num_threads(1)
     versions = {package: version(package) for package in packages}
-    rows = []
-    for case in cases():
-        if options.only not in case.name:
-            continue
-        for row in rows_of(case, options.seconds):
-            rows.append({**row, **about(), **versions, "noise": options.noise})
-            print(*list(row.values())[:5], sep="  ", flush=True)
-    with options.csv.open("w", newline="") as file:
-        writer = csv.DictWriter(file, rows[0], lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
+
+    def rows(options: argparse.Namespace) -> Iterable[dict[str, object]]:
+        for case in cases():
+            if options.only in case.name:
+                for row in rows_of(case, options.seconds):
+                    yield {**row, **about(), **versions, "noise": options.noise}
+
+    table(about_it, name, rows, seconds=seconds, only="", noise="")

@@ -10,7 +10,6 @@ rows say how many are equal, and how far the farthest is away.
 from __future__ import annotations
 
 import argparse
-import csv
 import io
 import math
 import statistics
@@ -26,14 +25,13 @@ import torch.nn.functional as F
 from PIL import Image
 from torch import Tensor
 
-from benchmarks.harness import about
+from benchmarks.harness import about, table
 from warpkit.attacks import jpeg
 from warpkit.cli.bench.timing import Turns, in_turns, ratio
 from warpkit.engine.definitions import jpeg as definition
 from warpkit.types import Subsampling
 
 ROOT = Path(__file__).parents[1]
-ROWS = ROOT / "data" / "benchmarks" / "jpeg.csv"
 QUALITY, SUBSAMPLINGS = 75, ("4:2:0", "4:2:2", "4:4:4")
 FORWARD, BACKWARD = "0.35 of Pillow's file", "1.2 of Pillow's file"
 
@@ -189,16 +187,9 @@ def cases() -> Iterator[Case]:
             yield Case(f"{name}, {subsampling}, gradient", aim, ways, apart)
 
 
-def main() -> None:
-    """Measure, print and write."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=10.0, help="for each case")
-    parser.add_argument("--noise", default="", help="note on other load of the machine")
-    parser.add_argument("--csv", type=Path, default=ROWS)
-    options = parser.parse_args()
-    torch.set_num_threads(1)
+def rows(options: argparse.Namespace) -> Iterator[dict[str, object]]:
+    """One row for each way of every case."""
     packages = {name: version(name) for name in ("pillow", "kornia")}
-    rows = []
     for case in cases():
         turns = Turns(seconds=options.seconds, at_least=5, clock=time.process_time, rotate=True)
         taken = in_turns(case.ways, turns)
@@ -211,13 +202,8 @@ def main() -> None:
             row |= {"times_warpkit": f"{ratio(seconds, taken['warpkit']):.2f}"}
             row |= {"turns": str(len(seconds))}
             row |= {"equal": f"{equal:.3f}", "levels_apart": f"{levels:.0f}"}
-            rows.append(row | {"aim": case.aim, **about(), **packages, "noise": options.noise})
-            print(*list(rows[-1].values())[:9], sep="  ", flush=True)
-    with options.csv.open("w", newline="") as file:
-        writer = csv.DictWriter(file, rows[0], lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
+            yield row | {"aim": case.aim, **about(), **packages, "noise": options.noise}
 
 
 if __name__ == "__main__":
-    main()
+    table(__doc__, "jpeg", rows, shown=9, seconds=10.0, noise="")

@@ -10,14 +10,12 @@ wall-clock time, because it varies less on a shared machine.
 from __future__ import annotations
 
 import argparse
-import csv
 import gc
 import statistics
 import time
 import tracemalloc
 from collections.abc import Callable, Iterator
 from functools import partial
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
@@ -27,11 +25,10 @@ from torch.profiler import ProfilerActivity, profile
 from torch.testing import assert_close
 
 import warpkit as wk
-from benchmarks.harness import about
+from benchmarks.harness import about, table
 from warpkit.cli.bench.timing import Turns, in_turns, ratio
 from warpkit.engine.backends.cpu.memory import release
 
-ROWS = Path(__file__).parents[1] / "data" / "benchmarks" / "patches.csv"
 BATCH, SIZE, SIDE = 4, 256, 32
 
 
@@ -312,23 +309,12 @@ def measure(case: Case, turns: int) -> Iterator[dict[str, object]]:
         }
 
 
-def main() -> None:
-    """Measure all cases; write the rows and print them."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--turns", type=int, default=7)
-    parser.add_argument("--csv", type=Path, default=ROWS)
-    options = parser.parse_args()
-    torch.set_num_threads(options.threads)
-    rows = [{**row, **about()} for case in cases() for row in measure(case, options.turns)]
-    options.csv.parent.mkdir(parents=True, exist_ok=True)
-    with options.csv.open("w", newline="") as file:
-        writer = csv.DictWriter(file, rows[0])
-        writer.writeheader()
-        writer.writerows(rows)
-    for row in rows:
-        print(" ".join(f"{row[key]!s:>22}" for key in list(row)[:7]))
+def rows(options: argparse.Namespace) -> Iterator[dict[str, object]]:
+    """One row for each way of every case."""
+    for case in cases():
+        for row in measure(case, options.turns):
+            yield {**row, **about()}
 
 
 if __name__ == "__main__":
-    main()
+    table(__doc__, "patches", rows, shown=7, threads=2, turns=7)

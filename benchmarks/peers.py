@@ -9,11 +9,9 @@ other load can only add to it. The aim is the wanted speed as a multiple of the 
 from __future__ import annotations
 
 import argparse
-import csv
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import cv2
@@ -26,11 +24,9 @@ from torch import Tensor
 import warpkit as wk
 import warpkit.opencv as wcv
 from benchmarks import align, flow
-from benchmarks.harness import about
+from benchmarks.harness import about, table
 from warpkit import camera
 from warpkit.cli.bench.timing import Turns, in_turns
-
-ROWS = Path(__file__).parents[1] / "data" / "benchmarks" / "peers.csv"
 
 GENERATOR = torch.Generator().manual_seed(0)
 IMAGE = torch.rand(1, 3, 540, 960, generator=GENERATOR)
@@ -231,17 +227,8 @@ def least(case: Case, seconds: float) -> tuple[float, float]:
     return ours, theirs
 
 
-def main() -> None:
-    """Measure, print and write."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=3.0, help="for each row")
-    parser.add_argument("--only", default="", help="rows whose name contains this")
-    parser.add_argument("--noise", default="", help="note on other load of the machine")
-    parser.add_argument("--csv", type=Path, default=ROWS)
-    options = parser.parse_args()
-    torch.set_num_threads(1)
-    cv2.setNumThreads(1)
-    rows = []
+def rows(options: argparse.Namespace) -> Iterator[dict[str, object]]:
+    """Two rows for each case."""
     for part in (lenses, fits, alignments, flows):
         for case in part():
             if options.only not in case.name:
@@ -251,13 +238,9 @@ def main() -> None:
             common = {"aim": case.aim, **about(), "noise": options.noise}
             for way, ms in (("warpkit", ours), (case.peer, theirs)):
                 row = {"case": case.name, "way": way, "ms": f"{ms:.4g}"}
-                rows.append(row | {"times_warpkit": f"{ms / ours:.2f}"} | common)
-            print(case.name, rows[-2]["ms"], *list(rows[-1].values())[1:5], sep="  ", flush=True)
-    with options.csv.open("w", newline="") as file:
-        writer = csv.DictWriter(file, rows[0], lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
+                yield row | {"times_warpkit": f"{ms / ours:.2f}"} | common
 
 
 if __name__ == "__main__":
-    main()
+    cv2.setNumThreads(1)
+    table(__doc__, "peers", rows, seconds=3.0, only="", noise="")
