@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 
 import warpkit.opencv as ours
 from tests.support.installed_opencv import installed_opencv
@@ -92,7 +93,7 @@ def test_a_second_remap_also_matches_cv2(dtype, flags, known):
                 wanted = cv2.remap(image, *maps, flags, **call)
                 found = ours.remap(image, *maps, flags, **call)
                 assert np.array_equal(found, wanted), (maps[0].shape, maps[0].dtype, border)
-    assert len([kind for kind in known if kind[0] is warps._plan_remap]) == (6 if flags else 9)
+    assert len([kind for kind in known if kind[0] is warps._plan_remap]) == (9 if flags else 12)
 
 
 def test_maps_that_look_normalized_get_a_warning_every_time():
@@ -108,10 +109,49 @@ def test_calls_with_other_kinds_of_arguments_are_not_cached(known):
     image, m = picture(9, 9, 3), MATRIX[:2].copy()
     ours.warpAffine(image[::2], m, (9, 9))
     ours.warpAffine(image, m, (9, 9), arithmetic="exact")
-    ours.warpAffine(image, m, (9, 9), image.copy())
+    ours.warpAffine(image, m, (9, 9), image.copy(), borderMode=ours.BORDER_TRANSPARENT)
+    ours.warpAffine(torch.zeros(9, 9, requires_grad=True), m, (9, 9))
     maps = np.ones((9, 9), np.float32) * 5, np.ones((9, 9), np.float32) * 5
     ours.remap(image[::2], *maps, 1)
     ours.remap(image, *maps, 1, arithmetic="exact")
-    ours.remap(image, *maps, 1, image.copy())
+    ours.remap(image, *maps, 1, image.copy(), ours.BORDER_TRANSPARENT)
     ours.remap(image, maps[0].astype(np.float64), maps[1], 1)
     assert not [kind for kind in known if kind[0] in (warps._plan_warp, warps._plan_remap)]
+
+
+@pytest.mark.parametrize("shape", [(9, 12), (9, 12, 1), (9, 12, 3)])
+def test_tensors_take_the_way_of_arrays(shape, known):
+    image, m = picture(*shape), MATRIX[:2].copy()
+    x, y = (np.random.default_rng(n).uniform(-3, 12, (5, 7)).astype(np.float32) for n in (0, 1))
+    calls = [
+        lambda take: ours.warpAffine(take(image), take(m), (7, 5), borderValue=9),
+        lambda take: ours.warpAffine(take(image), take(m.astype(np.float32)), (7, 5), flags=17),
+        lambda take: ours.warpPerspective(take(image), take(MATRIX), (7, 5), flags=0),
+        lambda take: ours.remap(take(image), take(x), take(y), 1),
+        lambda take: ours.remap(take(image), take(np.stack((x, y), -1)), None, 1),
+        lambda take: ours.remap(take(image), *map(take, ours.convertMaps(x, y, 11)), 1),
+        lambda take: ours.resize(take(image), (7, 5)),
+    ]
+    for n, call in enumerate(calls):
+        wanted = call(np.copy).reshape(5, 7, *shape[2:])
+        for take in (torch.from_numpy, _planar):
+            for _ in range(2):
+                found = call(take)
+                assert isinstance(found, torch.Tensor)
+                assert np.array_equal(found, wanted), n
+    assert len(known) >= 2 * len(calls)
+
+
+def _planar(array: np.ndarray) -> torch.Tensor:
+    """A picture (H, W, C) with a plane for each channel in memory; others are unchanged."""
+    tensor = torch.from_numpy(array)
+    is_picture = array.ndim == 3 and array.dtype == np.uint8
+    return tensor.permute(2, 0, 1).contiguous().permute(1, 2, 0) if is_picture else tensor
+
+
+def test_a_kept_call_writes_to_its_dst():
+    image, m = picture(9, 12, 3), MATRIX[:2].copy()
+    for _ in range(3):
+        dst = np.zeros((5, 7, 3), np.uint8)
+        assert ours.warpAffine(image, m, (7, 5), dst) is dst
+        assert np.array_equal(dst, ours.warpAffine(image, m, (7, 5)))

@@ -21,8 +21,8 @@ from warpkit.opencv.constants import (
     TERM_CRITERIA_COUNT,
     TERM_CRITERIA_EPS,
 )
+from warpkit.opencv.door import written
 from warpkit.opencv.layout import check_picture, device_of, has_tensor, planes
-from warpkit.opencv.outputs import written
 from warpkit.types import AlignmentModel, ImageLike, MatrixLike
 
 NAME = "findTransformECC"

@@ -23,6 +23,7 @@ from warpkit.opencv.constants import (
     ROTATE_90_COUNTERCLOCKWISE,
     ROTATE_180,
 )
+from warpkit.opencv.door import check_output
 from warpkit.opencv.layout import (
     as_picture,
     check_picture,
@@ -32,7 +33,6 @@ from warpkit.opencv.layout import (
     planes,
     whole,
 )
-from warpkit.opencv.outputs import check_output
 from warpkit.opencv.values import as_border, as_scalar
 from warpkit.types import Image, NumbersLike
 

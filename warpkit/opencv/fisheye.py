@@ -30,8 +30,8 @@ from warpkit.opencv import (
     plain_projections,
     projection,
 )
+from warpkit.opencv.door import check_output
 from warpkit.opencv.layout import as_given, has_tensor, is_followed
-from warpkit.opencv.outputs import check_output
 from warpkit.opencv.sizes import as_list, as_size, is_empty
 from warpkit.types import FaceArithmetic, Image, ImageLike, MatrixLike, NumbersLike, PointsLike
 

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from warpkit.core import checks
 from warpkit.core.tracing import is_eager, wants_gradient
-from warpkit.opencv.outputs import written
+from warpkit.opencv.door import written
 
 
 def device_of(src: Any) -> torch.device:
@@ -45,6 +45,12 @@ def planes(image: Any) -> Tensor:
     if image.ndim == 2:
         return image[None, None]
     return image.permute(2, 0, 1)[None]
+
+
+def shape_like(src: Any, size: tuple[int, int]) -> tuple[int, ...]:
+    """The shape of src's results, (h, w) or (h, w, C): cv2 drops a single channel of arrays."""
+    one = isinstance(src, np.ndarray) and src.shape[2:] == (1,)
+    return size if one else (*size, *src.shape[2:])
 
 
 def finish(src: Any, dst: Any, result: Tensor) -> Any:

@@ -32,8 +32,8 @@ from warpkit.engine.sampling.maps import rows_at
 from warpkit.engine.sampling.reference import with_gradient_of
 from warpkit.engine.sampling.rules import SamplingRule
 from warpkit.opencv import cameras, plain_calls, plain_maps
+from warpkit.opencv.door import check_output, written
 from warpkit.opencv.layout import as_given, check_picture, finish, has_tensor, is_followed, planes
-from warpkit.opencv.outputs import check_output, written
 from warpkit.opencv.sizes import as_list, as_size, is_empty
 from warpkit.opencv.values import as_arithmetic
 from warpkit.types import FaceArithmetic, Image, ImageLike, MatrixLike, NumbersLike, PointsLike

@@ -28,8 +28,8 @@ from warpkit.opencv.constants import (
     WARP_INVERSE_MAP,
     WARP_POLAR_LOG,
 )
+from warpkit.opencv.door import check_output, written
 from warpkit.opencv.layout import check_picture, finish, has_tensor, planes
-from warpkit.opencv.outputs import check_output, written
 from warpkit.opencv.sizes import as_list, as_size, is_empty
 from warpkit.opencv.values import as_arithmetic, as_interpolation
 from warpkit.types import FaceArithmetic, Image, ImageLike, NumbersLike, PointsLike

@@ -25,7 +25,7 @@ from warpkit.engine.sampling.reference import with_gradient_of
 from warpkit.geometry import arguments
 from warpkit.opencv import plain_calls, plain_matrices
 from warpkit.opencv.constants import DECOMP_LU, DECOMP_NORMAL, DECOMP_QR, DECOMP_SVD
-from warpkit.opencv.outputs import check_output, written
+from warpkit.opencv.door import check_output, written
 from warpkit.types import ImageLike, MatrixLike, NumbersLike, PointsLike
 
 SINGLE = torch.float32

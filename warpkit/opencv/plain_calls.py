@@ -25,16 +25,12 @@ from warpkit.engine.arithmetic import (
     opencv_polar,
 )
 from warpkit.engine.arithmetic.guarantees import installed_arithmetic
-from warpkit.engine.arithmetic.opencv import TYPES
 from warpkit.engine.arithmetic.opencv_lenses import FIVE_STEPS, Criteria
-from warpkit.engine.backends import opencv_backend, select_backend
 from warpkit.engine.definitions import lens_models
 from warpkit.engine.definitions.lens_models import COUNTS, Lens
-from warpkit.engine.sampling.fill import checked_fill, opencv_sum_start
-from warpkit.engine.sampling.rules import SamplingRule
 from warpkit.opencv.cameras import is_nothing, point_rows
+from warpkit.opencv.door import written
 from warpkit.opencv.layout import has_tensor
-from warpkit.opencv.outputs import written
 
 FLOATS = {np.dtype(np.float32), np.dtype(np.float64)}
 NUMBERS = FLOATS | {np.dtype(np.int32), np.dtype(np.int64)}
@@ -329,39 +325,3 @@ def _alike(first: np.ndarray, second: np.ndarray) -> bool:
 
 def _block_of(values: np.ndarray) -> int:
     return opencv_angles.block_of(values.shape, installed_arithmetic())
-
-
-def remapped(
-    name: str,
-    image: Tensor,
-    first: Tensor,
-    second: Tensor | None,
-    rule: SamplingRule,
-    border_value: Any,
-    background: Tensor | None,
-) -> Tensor | None:
-    """cv2.remap by two planes of float32 or by convertMaps's integers: (1, C, h, w).
-
-    None also for pairs of floats, which the core takes unchanged, and if both planes may lie within
-    [-1, 1], about which the core warns.
-
-    image (1, C, H, W); first and second (h, w), or (h, w, 2) and (h, w) or None; background
-    (1, C, h, w).
-    """
-    maps = (first,) if second is None else (first, second)
-    types = tuple(tensor.dtype for tensor in maps)
-    integers = types[0] == torch.int16
-    if kernels() is None or not (integers or types == (torch.float32,) * 2) or 0 in first.shape:
-        return None
-    if rule.arithmetic == "exact" or image.dtype not in TYPES or not are_plain(image, *maps):
-        return None
-    if not integers and all(-1 <= tensor[-1, -1].item() <= 1 for tensor in maps):
-        return None
-    if select_backend(name, "auto", image, rule) is not opencv_backend("cpu"):
-        return None
-    from warpkit.engine.backends.cpu import opencv
-
-    shape = (*image.shape[:2], *first.shape[:2])
-    fill = checked_fill(name, image, shape, rule, border_value, background)
-    start = opencv_sum_start(name, image, shape, rule, border_value)
-    return opencv.sample_maps(image, first, second, fill, rule, **start)

@@ -18,7 +18,7 @@ from warpkit.core.tracing import runs_eagerly
 from warpkit.engine.arithmetic import opencv_polar
 from warpkit.engine.arithmetic.opencv import TYPES
 from warpkit.engine.sampling.rules import SamplingRule
-from warpkit.opencv import plain_calls, quick
+from warpkit.opencv import plain_calls, sampling
 from warpkit.opencv.cameras import is_nothing
 from warpkit.opencv.layout import planes
 from warpkit.opencv.plain_calls import NUMBERS, brown_lens, fisheye_lens
@@ -135,18 +135,13 @@ def sampled(src: Any, maps: Maps, interpolation: str, arithmetic: str) -> np.nda
     assert first is not None
     if 0 in first.shape:
         return None
-    from warpkit.engine.backends.cpu.opencv import launch
-
     shapes = src.shape, src.dtype.str, first.shape, first.dtype.str, second is not None
-    made = _call(*shapes, interpolation, arithmetic)
-    if made is None:
-        return None
-    found = launch.result(made, src, first, second)
-    return found.reshape(*first.shape[:2], *src.shape[2:])
+    sample = _sampler(*shapes, interpolation, arithmetic)
+    return None if sample is None else sample(src, first, second)
 
 
 @lru_cache(maxsize=128)
-def _call(
+def _sampler(
     shape: tuple[int, ...],
     dtype: str,
     of_map: tuple[int, ...],
@@ -155,12 +150,22 @@ def _call(
     interpolation: str,
     arithmetic: str,
 ) -> Any:
-    """A call of OpenCV's kernels for arrays of these shapes and types; None if unsupported."""
+    """A sampler of arrays of these shapes and types; None if unsupported."""
 
-    image = planes(np.broadcast_to(np.zeros((), dtype), shape).copy())
-    rule = SamplingRule(interpolation, "constant", arithmetic)
+    src = np.broadcast_to(np.zeros((), dtype), shape).copy()
+    image, rule = planes(src), SamplingRule(interpolation, "constant", arithmetic)
+    if not sampling.has_kernel(image, rule):
+        return None
     pixels = map_dtype == PIXEL.str
     points, second = torch.from_numpy(np.empty(of_map, map_dtype)), None
     if has_second:
         second = torch.from_numpy(np.empty(of_map[:2], np.int16 if pixels else SINGLE))
-    return quick.call_of(image, points, second, (of_map[0], of_map[1]), rule, 0)
+    return sampling.sampler(
+        (src, src, src if has_second else None),
+        image,
+        points,
+        second,
+        (of_map[0], of_map[1]),
+        rule,
+        0,
+    )

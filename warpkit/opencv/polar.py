@@ -16,8 +16,8 @@ from warpkit.engine.arithmetic.guarantees import installed_arithmetic
 from warpkit.engine.sampling.reference import with_gradient_of
 from warpkit.opencv import plain_calls
 from warpkit.opencv.cameras import as_flag, common_device
+from warpkit.opencv.door import check_output, written
 from warpkit.opencv.layout import has_tensor, is_followed
-from warpkit.opencv.outputs import check_output, written
 from warpkit.types import ImageLike, NumbersLike
 
 TYPES = (torch.float32, torch.float64)

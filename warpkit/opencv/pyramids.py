@@ -34,6 +34,7 @@ from warpkit.opencv.constants import (
     CV_8U,
     CV_32F,
 )
+from warpkit.opencv.door import check_output
 from warpkit.opencv.layout import (
     as_picture,
     check_picture,
@@ -43,7 +44,6 @@ from warpkit.opencv.layout import (
     is_followed,
     planes,
 )
-from warpkit.opencv.outputs import check_output
 from warpkit.opencv.sizes import as_list, as_size, is_empty
 from warpkit.opencv.values import as_border
 from warpkit.types import Image, PointsLike

@@ -7,15 +7,13 @@ from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any, get_args
 
-import numpy as np
-from torch import Tensor
-
 from warpkit.core import checks
 from warpkit.engine.arithmetic.guarantees import installed_resize_arithmetic
+from warpkit.engine.arithmetic.opencv import TYPES as OPENCV_TYPES
 from warpkit.engine.backends.resizing import backend_module, select_backend
-from warpkit.engine.binding import plan
 from warpkit.engine.binding.plan import Once, Plan
 from warpkit.engine.sampling.resize import ResizeRule
+from warpkit.opencv import door
 from warpkit.opencv.constants import (
     INTER_AREA,
     INTER_CUBIC,
@@ -25,8 +23,8 @@ from warpkit.opencv.constants import (
     INTER_NEAREST,
     INTER_NEAREST_EXACT,
 )
-from warpkit.opencv.layout import check_picture, finish, planes
-from warpkit.opencv.outputs import check_output
+from warpkit.opencv.door import check_output
+from warpkit.opencv.layout import check_picture, finish, planes, shape_like
 from warpkit.opencv.sizes import as_list
 from warpkit.opencv.warps import Image
 from warpkit.resizing import resize_by
@@ -41,7 +39,6 @@ FILTERS = {
     INTER_LINEAR_EXACT: "bilinear_exact",
     INTER_NEAREST_EXACT: "nearest_exact",
 }
-PLAIN_TYPES = {np.dtype(name) for name in ("u1", "u2", "i2", "f4", "f8")}
 ARITHMETICS: tuple[FaceResizeArithmetic, ...] = get_args(FaceResizeArithmetic)
 
 
@@ -72,15 +69,14 @@ def resize(
     """
     arithmetic = checks.check_name("resize", "arithmetic", arithmetic, ARITHMETICS)
     arithmetic = installed_resize_arithmetic() if arithmetic == "auto" else arithmetic
-    return plan.call(_plan, (src,), (dsize, dst, fx, fy, interpolation, arithmetic))
+    dst = dst if dst is None else check_output("resize", "dst", dst, src)
+    return door.call(_plan, (src,), (dsize, fx, fy, interpolation, arithmetic), dst)
 
 
 def _plan(keeps: bool, src: Any, *others: Any) -> Plan | Once:
     """The plan of `resize`; others: its other arguments."""
-    dsize, dst, fx, fy, interpolation, arithmetic = others
-    keeps = keeps and dst is None  # a number in its place warns each time
+    dsize, fx, fy, interpolation, arithmetic = others
     name = "resize"
-    dst = check_output(name, "dst", dst, src)
     check_picture(name, "src", src, None)
     interpolation = INTER_LINEAR if interpolation is None else interpolation
     whole = isinstance(interpolation, Integral) and not isinstance(interpolation, bool)
@@ -96,35 +92,20 @@ def _plan(keeps: bool, src: Any, *others: Any) -> Plan | Once:
     unchanged = size == tuple(src.shape[:2])
     if unchanged and source.dtype in checks.LABELS:
         chosen, antialias = "nearest", None  # a copy, whatever the interpolation
-    plain = type(src) is np.ndarray and src.dtype in PLAIN_TYPES and src.flags.c_contiguous
-    if keeps and plain and not unchanged and arithmetic != "exact":
-        made = _kept(source, size, ResizeRule(chosen, bool(antialias), arithmetic), factors)
-        if made is not None:
-            return made
+    rule = ResizeRule(chosen, bool(antialias), arithmetic)
+    keeps = keeps and not unchanged and arithmetic != "exact" and source.dtype in OPENCV_TYPES
+    keeps = keeps and door.is_dense(src) and source.permute(0, 2, 3, 1).is_contiguous()
+    if keeps and select_backend(name, "auto", source, rule) is backend_module("cpu", rule):
+        from warpkit.engine.backends.cpu.calls import reader
+        from warpkit.engine.backends.cpu.resize import launch
+
+        like, channels = launch.given(source), source.shape[1]
+        call = launch.known_opencv(like, size, rule, factors)
+        if call is not None and (channels == 1 or like.last):  # one pixel counts as planes
+            dtype, shape, of = source.numpy().dtype, shape_like(src, size), reader(src)
+            return lambda src: launch.result(call, of(src), dtype).reshape(shape)
     given = (size, chosen, antialias, None, arithmetic, "auto", factors)
-    return Once(finish(src, dst, resize_by(name, source, *given)))
-
-
-def _kept(
-    image: Tensor,
-    size: tuple[int, int],
-    rule: ResizeRule,
-    factors: tuple[float, float] | None,
-) -> Plan | None:
-    """The plan of a kernel, if one supports the call.
-
-    image (1, C, H, W); factors: fy and fx if they determined the size.
-    """
-    if select_backend("resize", "auto", image, rule) is not backend_module("cpu", rule):
-        return None
-    from warpkit.engine.backends.cpu.resize import launch
-
-    given, channels = launch.given(image), image.shape[1]
-    call = launch.known_opencv(given, size, rule, factors)
-    if call is None or (channels > 1 and not given.last):  # one pixel counts as planes
-        return None
-    shape = (*size, channels) if channels > 1 else size
-    return lambda src: launch.result(call, src.ctypes.data, src.dtype).reshape(shape)
+    return Once(finish(src, None, resize_by(name, source, *given)))
 
 
 def _size(

@@ -14,12 +14,11 @@ from warpkit.core import checks
 from warpkit.engine.arithmetic.guarantees import installed_arithmetic
 from warpkit.engine.arithmetic.opencv import TYPES as OPENCV_TYPES
 from warpkit.engine.arithmetic.opencv_lenses import from_fixed_map
-from warpkit.engine.binding import plan
 from warpkit.engine.binding.plan import Once, Plan
 from warpkit.engine.sampling.labels import whole_scalar
 from warpkit.engine.sampling.maps import pixel_points
 from warpkit.engine.sampling.rules import SamplingRule
-from warpkit.opencv import plain_calls, quick
+from warpkit.opencv import door, sampling
 from warpkit.opencv.constants import (
     BORDER_CONSTANT,
     BORDER_ISOLATED,
@@ -29,8 +28,8 @@ from warpkit.opencv.constants import (
     WARP_INVERSE_MAP,
     WARP_RELATIVE_MAP,
 )
+from warpkit.opencv.door import check_output
 from warpkit.opencv.layout import check_picture, device_of, finish, planes
-from warpkit.opencv.outputs import check_output
 from warpkit.opencv.values import BORDERS, as_arithmetic, as_border, as_interpolation, as_scalar
 from warpkit.types import FaceArithmetic, Image, ImageLike, MatrixLike, NumbersLike
 
@@ -104,8 +103,10 @@ def remap(
     >>> remap(image, np.float32([[0.5, 2]]), np.float32([[0, 1]]), INTER_LINEAR)
     array([[0.5, 5. ]], dtype=float32)
     """
-    options = (dst, interpolation, borderMode, borderValue, _resolved(arithmetic))
-    return plan.call(_plan_remap, (src, map1, map2), options)
+    name = "remap"
+    dst = dst if dst is None else check_output(name, "dst", dst, src)
+    options = (name, interpolation, borderMode, borderValue, _resolved(arithmetic))
+    return door.call(_plan_remap, (src, map1, map2, dst), options, dst)
 
 
 def _resolved(arithmetic: Any) -> Any:
@@ -114,12 +115,11 @@ def _resolved(arithmetic: Any) -> Any:
     return installed_arithmetic() if is_auto else arithmetic
 
 
-def _plan_remap(keeps: bool, src: Any, map1: Any, map2: Any, *others: Any) -> Plan | Once:
+def _plan_remap(
+    keeps: bool, src: Any, map1: Any, map2: Any, dst: Any, name: str, *others: Any
+) -> Plan | Once:
     """The plan of `remap`; others: its other arguments, in their order."""
-    dst, interpolation, borderMode, borderValue, arithmetic = others
-    keeps = keeps and dst is None  # a number in its place warns each time
-    name = "remap"
-    dst = check_output(name, "dst", dst, src)
+    interpolation, borderMode, borderValue, arithmetic = others
     interpolation = INTER_NEAREST if interpolation is None else interpolation
     options = _options(name, src, dst, interpolation, borderMode, borderValue, arithmetic)
     if interpolation & WARP_INVERSE_MAP:
@@ -129,20 +129,29 @@ def _plan_remap(keeps: bool, src: Any, map1: Any, map2: Any, *others: Any) -> Pl
     background = _background(name, src, dst, (height, width), options["border"])
     rule = SamplingRule(options["interpolation"], options["border"], options["arithmetic"])
     image, value = planes(src), options["border_value"]
-    if not interpolation & WARP_RELATIVE_MAP:
-        made = quick.maps_plan(src, map1, map2, rule, value) if keeps else None  # pyright: ignore
-        if made is not None:
-            return made
-        found = plain_calls.remapped(name, image, first, second, rule, value, background)
-        if found is not None:
-            return Once(finish(src, dst, found))
+    relative = bool(interpolation & WARP_RELATIVE_MAP)
+    keeps = keeps and not relative and _are_read((map1, map2), (first, second))
+    if keeps and door.is_dense(src, map1, map2) and sampling.has_kernel(image, rule):
+        return sampling.maps_plan((src, map1, map2), image, first, second, rule, value)
     points = _points(first, second)
-    if interpolation & WARP_RELATIVE_MAP:
+    if relative:
         points = points + pixel_points((height, width), points.dtype, points.device)
     fixed = first.dtype == torch.int16 and second is not None
     extra: dict[str, Any] = {"fixed_map": True} if fixed and rule.arithmetic != "exact" else {}
     result = warp.remap_by(name, image, points, rule, value, background, "auto", **extra)
-    return Once(finish(src, dst, result))
+    return Once(finish(src, None, result))
+
+
+def _are_read(given: tuple[Any, Any], maps: tuple[Tensor, Tensor | None]) -> bool:
+    """Whether kernels read maps, (h, w, 2) or (h, w), (h, w) or None, as they were given."""
+    kinds = {type(part) for part in given if part is not None}
+    for before, after in zip(given, maps, strict=True):
+        if (before is None) != (after is None):
+            return False
+        if after is not None and (before.shape != after.shape or not after.is_contiguous()):
+            return False
+    types = [part.dtype for part in maps if part is not None]
+    return len(kinds) == 1 and (types[0] == torch.int16 or set(types) == {torch.float32})
 
 
 WARPS: dict[str, Callable[..., Tensor]] = {
@@ -153,27 +162,30 @@ WARPS: dict[str, Callable[..., Tensor]] = {
 
 def _warp(name: str, src: Any, M: Any, *options: Any) -> Any:
     """The function of a name; options: dsize, dst, flags, borderMode, borderValue, arithmetic."""
-    *others, arithmetic = options
-    return plan.call(_plan_warp, (src, M), (name, *others, _resolved(arithmetic)))
+    dsize, dst, *others, arithmetic = options
+    dst = dst if dst is None else check_output(name, "dst", dst, src)
+    return door.call(_plan_warp, (src, M, dst), (name, dsize, *others, _resolved(arithmetic)), dst)
 
 
-def _plan_warp(keeps: bool, src: Any, M: Any, name: str, *others: Any) -> Plan | Once:
+def _plan_warp(
+    keeps: bool, src: Any, M: Any, dst: Any, name: str, dsize: Any, *others: Any
+) -> Plan | Once:
     """The plan of a function; others: its other arguments, in their order."""
-    dsize, dst, flags, border_mode, border_value, arithmetic = others
-    keeps = keeps and dst is None  # a number in its place warns each time
-    dst, flags = check_output(name, "dst", dst, src), INTER_LINEAR if flags is None else flags
+    flags, border_mode, border_value, arithmetic = others
+    flags = INTER_LINEAR if flags is None else flags
     options = _options(name, src, dst, flags, border_mode, border_value, arithmetic)
     matrix = _matrix(name, M, src, 2 if name == "warpAffine" else 3)
     size = _size(name, dsize, src)
     background = _background(name, src, dst, size, options["border"])
-    inverse = bool(flags & WARP_INVERSE_MAP)
-    made = quick.warp_plan(src, M, size, flags, options) if keeps else None
-    if made is not None:
-        return made
+    image, inverse = planes(src), bool(flags & WARP_INVERSE_MAP)
+    rule = SamplingRule(options["interpolation"], options["border"], options["arithmetic"])
+    if keeps and door.is_dense(src) and door.is_plain(M) and sampling.has_kernel(image, rule):
+        value = options["border_value"]
+        return sampling.warp_plan((src, M), image, matrix, size, rule, value, inverse)
     result = WARPS[name](
-        planes(src), matrix, size=size, inverse=inverse, background=background, **options
+        image, matrix, size=size, inverse=inverse, background=background, **options
     )
-    return Once(finish(src, dst, result))
+    return Once(finish(src, None, result))
 
 
 def _options(

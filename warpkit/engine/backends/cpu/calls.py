@@ -8,8 +8,9 @@ and this is passed on. Nothing here depends on the number of threads.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from ctypes import addressof, c_char
+from typing import Any
 
 import numpy as np
 from torch import Tensor
@@ -81,3 +82,10 @@ def address_of(array: np.ndarray) -> int:
         return addressof(c_char.from_buffer(array))  # pyright: ignore[reportArgumentType]
     except (TypeError, ValueError):  # read-only, empty, or not contiguous
         return array.ctypes.data
+
+
+def reader(like: Tensor | np.ndarray | None) -> Callable[[Any], int]:
+    """What returns the addresses of arrays, or of tensors on the CPU, as `like` is; 0 of None."""
+    if like is None:
+        return lambda none: 0
+    return Tensor.data_ptr if isinstance(like, Tensor) else address_of

@@ -96,7 +96,7 @@ def forward(
     second = None if second is None else second.detach().contiguous()
     made = prepare(image, mapping, fill, size, rule, fixed, border_value, fixed_map, second)
     others = 0 if second is None else address(second)
-    memory = _run(made, address(image), address(mapping), others)
+    memory = run(made, address(image), address(mapping), others)
     # rearranged by numpy: autograd forbids to write to a tensor's view
     return torch.from_numpy(np.moveaxis(memory, -1, -3) if made.call.channels_last else memory)
 
@@ -138,16 +138,8 @@ def prepare(
     return PreparedCall(call, _numbers(fill_memory, call.batch), _numbers(sum_start, call.batch))
 
 
-def result(
-    made: PreparedCall, image: np.ndarray, mapping: np.ndarray, second: np.ndarray | None = None
-) -> np.ndarray:
-    """The result's memory; the arrays must have the prepared layout."""
-    others = 0 if second is None else address_of(second)
-    return _run(made, address_of(image), address_of(mapping), others)
-
-
-def _run(made: PreparedCall, image: int, mapping: int, second: int = 0) -> np.ndarray:
-    """The result's memory, for arrays at these addresses."""
+def run(made: PreparedCall, image: int, mapping: int, second: int = 0) -> np.ndarray:
+    """The result's memory, for arrays of the prepared layout at these addresses."""
     call = made.call
     memory = empty(call.shape, call.dtype)
     if call.values == 0:
