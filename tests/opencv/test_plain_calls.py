@@ -14,6 +14,7 @@ import warpkit.opencv as ours
 from tests.camera.test_points import COUNTS
 from tests.support.guarded_memory import survives
 from tests.support.installed_opencv import installed_opencv
+from warpkit.engine.binding import plan
 from warpkit.opencv import plain_calls
 
 cv2 = installed_opencv()
@@ -32,6 +33,7 @@ def by_torch() -> Iterator[None]:
     """Compute as without a native library."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(plain_calls, "kernels", lambda: None)
+        patch.setattr(plan, "_plans", {})
         yield
 
 

@@ -155,3 +155,45 @@ def test_a_kept_call_writes_to_its_dst():
         dst = np.zeros((5, 7, 3), np.uint8)
         assert ours.warpAffine(image, m, (7, 5), dst) is dst
         assert np.array_equal(dst, ours.warpAffine(image, m, (7, 5)))
+
+
+COEFFICIENTS = np.array([0.1, -0.05, 0.001, 0.002, 0.01, *[0.0] * 7, 0.05, 0.02])
+STRAIGHT = COEFFICIENTS * ([1] * 12 + [0] * 2)
+
+
+@pytest.mark.parametrize("k", [None, COEFFICIENTS[:5], STRAIGHT, COEFFICIENTS])
+def test_lenses_of_tensors_take_the_way_of_arrays(k, known):
+    camera, turn = np.array([[30.0, 0, 7], [0, 30, 4], [0, 0, 1]]), np.diag([1.0, -1, -1])
+    image = picture(9, 12, 3)
+    fish, lens = None if k is None else k[:4], (camera, k)
+    calls = [
+        lambda take: (ours.undistort(take(image), *map(take, lens)),),
+        lambda take: (ours.undistort(take(image), *map(take, lens), None, take(2 * camera)),),
+        lambda take: ours.initUndistortRectifyMap(*map(take, lens), None, None, (12, 9), 5),
+        lambda take: ours.initUndistortRectifyMap(
+            *map(take, (*lens, turn, camera.astype(np.float32))), (12, 9), 11
+        ),
+        lambda take: ours.convertMaps(*map(take, MAPS), 11),
+        lambda take: ours.convertMaps(*map(take, MAPS), 11, None, None, True),
+        lambda take: ours.convertMaps(*map(take, ours.convertMaps(*MAPS, 11)), 5),
+    ]
+    if fish is not None:
+        calls += [
+            lambda take: (
+                ours.fisheye.undistortImage(*map(take, (image, camera, fish, None, camera))),
+            ),
+            lambda take: ours.fisheye.initUndistortRectifyMap(
+                *map(take, (camera, fish, turn, None)), (12, 9), 11
+            ),
+        ]
+    for n, call in enumerate(calls):
+        for _ in range(2):
+            wanted = call(lambda value: value)
+            found = call(lambda value: None if value is None else torch.from_numpy(value))
+            for one, other in zip(found, wanted, strict=True):
+                assert other is None or isinstance(one, torch.Tensor)
+                assert other is None or np.array_equal(one, other), n
+    assert len(known) == 2 * len(calls)
+
+
+MAPS = tuple(np.random.default_rng(n).uniform(-3, 12, (5, 7)).astype(np.float32) for n in (0, 1))

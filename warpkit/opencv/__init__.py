@@ -21,9 +21,9 @@ from cv2, in addition to docs/opencv-versions.md:
 
 `warps`, `resizing`, `matrices`, `homography`, `alignment`, `lenses` and `fisheye`, `projection` and
 `jacobians` (scenes to pixels), `maps`, `polar`, `points`, `pyramids` and `arrangements` (moving
-whole pixels) have the functions by subject. Their calls go through `door`, and `sampling` has the
-plans of warps. `layout`, `values`, `sizes` and `cameras` translate arguments, and `constants` are
-cv2's.
+whole pixels) have the functions by subject. Their calls go through `door`; `sampling` and
+`lens_maps` have plans. `layout`, `values`, `sizes` and `cameras` translate arguments, and
+`constants` are cv2's.
 
 For everything else in cv2, ``import cv2`` as well.
 """

@@ -181,17 +181,15 @@ def as_given_maps(pair: Sequence[Any], given: bool, outputs: tuple[Any, Any]) ->
 
     The second may be None.
     """
-    first, second = (
-        None if found is None else _as_given_map(found, given, output)
-        for found, output in zip(pair, outputs, strict=True)
-    )
-    return first, second
-
-
-def _as_given_map(found: Any, given: bool, output: Any) -> Any:
-    if not isinstance(found, np.ndarray):
-        return as_given(given, found, output)
-    return torch.from_numpy(found) if given else written(output, found)
+    made = []
+    for found, output in zip(pair, outputs, strict=True):
+        if isinstance(found, Tensor):
+            made.append(as_given(given, found, output))
+        elif given and found is not None:
+            made.append(torch.from_numpy(found))
+        else:
+            made.append(found if found is None or output is None else written(output, found))
+    return made[0], made[1]
 
 
 def map_kind(name: str, argument: str, value: Any, kinds: Sequence[str]) -> str:

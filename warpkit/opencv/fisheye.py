@@ -16,23 +16,28 @@ from warpkit.core import checks, exports
 from warpkit.core.public import listing
 from warpkit.engine.arithmetic import opencv_lenses
 from warpkit.engine.arithmetic.opencv_lenses import FISHEYE_STEPS, NOWHERE, Criteria
+from warpkit.engine.binding import plan
+from warpkit.engine.binding.plan import Once, Plan
 from warpkit.engine.definitions import finite, lens_models
 from warpkit.engine.definitions.lens_models import Lens
 from warpkit.engine.operators.inverse import inverse_map
 from warpkit.engine.sampling.maps import matrix_of, pixel_points
 from warpkit.engine.sampling.reference import with_gradient_of
+from warpkit.engine.sampling.rules import SamplingRule
 from warpkit.opencv import (
     cameras,
+    door,
     fisheye_points,
+    lens_maps,
     lenses,
     plain_calls,
-    plain_maps,
     plain_projections,
     projection,
 )
 from warpkit.opencv.door import check_output
 from warpkit.opencv.layout import as_given, has_tensor, is_followed
 from warpkit.opencv.sizes import as_list, as_size, is_empty
+from warpkit.opencv.values import resolved
 from warpkit.types import FaceArithmetic, Image, ImageLike, MatrixLike, NumbersLike, PointsLike
 
 __all__ = [
@@ -76,15 +81,24 @@ def initUndistortRectifyMap(
     values, outputs = (K, D, R, P), (map1, map2)
     kind = cameras.map_kind(name, "m1type", m1type, ("planes", "fixed"))
     sides = as_size(name, "size", size)
-    lens = ("fisheye", *values[:3], IDENTITY if P is None else P)
-    if (found := plain_maps.lens_map(*lens, sides, kind)) is not None:
-        return cameras.as_given_maps(found, False, outputs)
-    device = cameras.common_device(*values)
-    lens = cameras.as_lens(name, K, D, device, "fisheye", NAMES)
-    view, given = _view(name, R, P, device), has_tensor(*values)
-    if (found := plain_calls.lens_map(lens, view, sides, kind)) is not None:
-        return cameras.as_given_maps(found, given, outputs)
-    return cameras.as_maps(_map(lens, view, sides), kind, given, outputs)
+    found = plan.call(_plan_map, values, (sides, kind))
+    return cameras.as_given_maps(found, has_tensor(*values), outputs)
+
+
+def _plan_map(
+    keeps: bool, K: Any, D: Any, R: Any, P: Any, size: tuple[int, int], kind: str
+) -> Plan | Once:
+    """The plan of `initUndistortRectifyMap`, with its first four arguments."""
+    name = "fisheye.initUndistortRectifyMap"
+    device = cameras.common_device(K, D, R, P)
+    lens, view = cameras.as_lens(name, K, D, device, "fisheye", NAMES), _view(name, R, P, device)
+    turns_by_matrix = R is None or checks.shape_if_any(R) == (3, 3)
+    if keeps and turns_by_matrix and lens_maps.has_kernel(K, D, R, P):
+        make = lens_maps.lens_plan("fisheye", D, size, kind)
+        return lambda K, D, R, P: make(K, D, R, IDENTITY if P is None else P)
+    if (found := plain_calls.lens_map(lens, view, size, kind)) is not None:
+        return Once(found)
+    return Once(cameras.as_maps(_map(lens, view, size), kind, True, (None, None)))
 
 
 def _view(name: str, R: Any, P: Any, device: torch.device) -> Tensor:
@@ -131,23 +145,30 @@ def undistortImage(
     exports.refuse_values(f"opencv.{name}", K, D, Knew)
     new_size = as_list(name, "new_size", new_size)
     sides = None if is_empty(new_size) else as_size(name, "new_size", new_size)
-    lens = ("fisheye", K, D, None, IDENTITY if Knew is None else Knew)
-    found = lenses.undistorted_array(name, distorted, undistorted, lens, sides, arithmetic)
-    if found is not None:
-        return found
-    device = cameras.common_device(distorted, K, D, Knew)
-    lenses.check_source(name, "distorted", distorted, device)
+    undistorted = check_output(name, "dst", undistorted, distorted)
+    arrays = (distorted, K, D, IDENTITY if Knew is None else Knew)
+    return door.call(_plan_undistort, arrays, (name, sides, resolved(arithmetic)), undistorted)
+
+
+def _plan_undistort(
+    keeps: bool, src: Any, K: Any, D: Any, Knew: Any, name: str, size: Any, arithmetic: str
+) -> Plan | Once:
+    """The plan of `undistortImage`, with its arguments."""
+    device = cameras.common_device(src, K, D, *([] if Knew is IDENTITY else [Knew]))
+    lenses.check_source(name, "distorted", src, device)
     lens = cameras.as_lens(name, K, D, device, "fisheye", NAMES)
-    sides = (distorted.shape[0], distorted.shape[1]) if sides is None else sides
-    view = _view(name, None, Knew, device)
+    sides = (src.shape[0], src.shape[1]) if size is None else size
+    view = _view(name, None, None if Knew is IDENTITY else Knew, device)
+    if keeps and lenses.has_plan(name, src, (K, D, Knew), arithmetic):
+        rule = SamplingRule("bilinear", "constant", arithmetic)
+        return lens_maps.image_plan("fisheye", src, D, sides, rule)
     made_of, exact = {"K": K, "D": D, "Knew": Knew}, partial(_map, size=sides)
 
     def rounded(lens: Lens, view: Tensor) -> Tensor:
-        """view (3, 3)."""
-        return lenses.on_fixed_map(exact(lens, view))
+        return lenses.on_fixed_map(exact(lens, view))  # view (3, 3)
 
-    args = (name, distorted, (lens, view), sides, exact, rounded, undistorted, arithmetic, made_of)
-    return lenses.sample(*args)
+    args = (name, src, (lens, view), sides, exact, rounded, arithmetic, made_of)
+    return Once(lenses.sample(*args))
 
 
 def undistortPoints(

@@ -13,7 +13,6 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -26,16 +25,18 @@ from warpkit.core.tracing import wants_derivative
 from warpkit.engine.arithmetic import opencv_lenses
 from warpkit.engine.arithmetic.opencv import TYPES as OPENCV_TYPES
 from warpkit.engine.arithmetic.opencv_lenses import BROWN_AT_ONCE, FIVE_STEPS, Criteria
+from warpkit.engine.binding import plan
+from warpkit.engine.binding.plan import Once, Plan
 from warpkit.engine.definitions import finite
 from warpkit.engine.definitions.lens_models import Lens
 from warpkit.engine.sampling.maps import rows_at
 from warpkit.engine.sampling.reference import with_gradient_of
 from warpkit.engine.sampling.rules import SamplingRule
-from warpkit.opencv import cameras, plain_calls, plain_maps
-from warpkit.opencv.door import check_output, written
+from warpkit.opencv import cameras, door, lens_maps, plain_calls, sampling
+from warpkit.opencv.door import check_output
 from warpkit.opencv.layout import as_given, check_picture, finish, has_tensor, is_followed, planes
 from warpkit.opencv.sizes import as_list, as_size, is_empty
-from warpkit.opencv.values import as_arithmetic
+from warpkit.opencv.values import as_arithmetic, resolved
 from warpkit.types import FaceArithmetic, Image, ImageLike, MatrixLike, NumbersLike, PointsLike
 
 BROWN = ("cameraMatrix", "distCoeffs")
@@ -69,25 +70,34 @@ def initUndistortRectifyMap(
     values, outputs = (cameraMatrix, distCoeffs, R, newCameraMatrix), (map1, map2)
     height, width = as_size(name, "size", size)
     kind = cameras.map_kind(name, "m1type", m1type, KINDS)
-    if (found := plain_maps.lens_map("brown", *values, (height, width), kind)) is not None:
-        return cameras.as_given_maps(found, False, outputs)
-    device = cameras.common_device(*values)
-    lens = cameras.as_lens(name, cameraMatrix, distCoeffs, device, "brown", BROWN)
-    if newCameraMatrix is None:
+    found = plan.call(_plan_map, values, ((height, width), kind))
+    return cameras.as_given_maps(found, has_tensor(*values), outputs)
+
+
+def _plan_map(
+    keeps: bool, camera: Any, k: Any, R: Any, view: Any, size: tuple[int, int], kind: str
+) -> Plan | Once:
+    """The plan of `initUndistortRectifyMap`, with its first four arguments."""
+    name = "initUndistortRectifyMap"
+    device = cameras.common_device(camera, k, R, view)
+    lens = cameras.as_lens(name, camera, k, device, "brown", BROWN)
+    if view is None:
+        height, width = size
         middle = lens._replace(
             cx=torch.full_like(lens.cx, (width - 1) / 2),
             cy=torch.full_like(lens.cy, (height - 1) / 2),
         )
-        view = own_view(middle)
+        matrix = own_view(middle)
     else:
-        view = cameras.as_view(name, "newCameraMatrix", newCameraMatrix, device)
-    view = view if R is None else view @ cameras.as_turn(name, R, device)
-    given = has_tensor(*values)
-    if (found := plain_calls.lens_map(lens, view, (height, width), kind)) is not None:
-        return cameras.as_given_maps(found, given, outputs)
-    points = maps.undistorting(lens, view, (height, width), opencv=True)
+        matrix = cameras.as_view(name, "newCameraMatrix", view, device)
+    matrix = matrix if R is None else matrix @ cameras.as_turn(name, R, device)
+    if keeps and lens_maps.has_kernel(camera, k, R, view):
+        return lens_maps.lens_plan("brown", k, size, kind)
+    if (found := plain_calls.lens_map(lens, matrix, size, kind)) is not None:
+        return Once(found)
+    points = maps.undistorting(lens, matrix, size, opencv=True)
     fixed = opencv_lenses.fixed_map(points.detach(), BROWN_AT_ONCE) if kind == "fixed" else None
-    return cameras.as_maps(points, kind, given, outputs, fixed)
+    return Once(cameras.as_maps(points, kind, True, (None, None), fixed))
 
 
 def undistort(
@@ -111,20 +121,27 @@ def undistort(
            [3, 4, 5]], dtype=uint8)
     """
     name = "undistort"
-    view = cameraMatrix if newCameraMatrix is None else newCameraMatrix
-    lens = ("brown", cameraMatrix, distCoeffs, None, view)
-    if (found := undistorted_array(name, src, dst, lens, None, arithmetic)) is not None:
-        return found
-    device = cameras.common_device(src, cameraMatrix, distCoeffs, newCameraMatrix)
+    dst = dst if dst is None else check_output(name, "dst", dst, src)
+    arrays = (src, cameraMatrix, distCoeffs, newCameraMatrix)
+    return door.call(_plan_undistort, arrays, (name, resolved(arithmetic)), dst)
+
+
+def _plan_undistort(
+    keeps: bool, src: Any, camera: Any, k: Any, view: Any, name: str, arithmetic: str
+) -> Plan | Once:
+    """The plan of `undistort`; camera, k and view: its matrices and coefficients."""
+    device = cameras.common_device(src, camera, k, view)
     check_source(name, "src", src, device)
-    lens = cameras.as_lens(name, cameraMatrix, distCoeffs, device, "brown", BROWN)
-    if newCameraMatrix is None:
-        view = cameras.as_view(name, "cameraMatrix", cameraMatrix, device)
+    lens = cameras.as_lens(name, camera, k, device, "brown", BROWN)
+    if view is None:
+        matrix = cameras.as_view(name, "cameraMatrix", camera, device)
     else:
-        view = cameras.as_view(name, "newCameraMatrix", newCameraMatrix, device)
+        matrix = cameras.as_view(name, "newCameraMatrix", view, device)
     size = (src.shape[0], src.shape[1])
-    made_of = {"cameraMatrix": cameraMatrix, "distCoeffs": distCoeffs}
-    made_of["newCameraMatrix"] = newCameraMatrix
+    if keeps and has_plan(name, src, (camera, k, view), arithmetic):
+        rule = SamplingRule("bilinear", "constant", arithmetic)
+        return lens_maps.image_plan("brown", src, k, size, rule)
+    made_of = {"cameraMatrix": camera, "distCoeffs": k, "newCameraMatrix": view}
 
     def rounded(lens: Lens, view: Tensor) -> Tensor:
         """view (3, 3)."""
@@ -132,30 +149,15 @@ def undistort(
         return on_fixed_map(points, BROWN_AT_ONCE)
 
     exact = partial(maps.undistorting, size=size)
-    return sample(name, src, (lens, view), size, exact, rounded, dst, arithmetic, made_of)
+    return Once(sample(name, src, (lens, matrix), size, exact, rounded, arithmetic, made_of))
 
 
-def undistorted_array(
-    name: str,
-    src: Any,
-    dst: Any,
-    lens: tuple[str, Any, Any, Any, Any],
-    size: tuple[int, int] | None,
-    arithmetic: str,
-) -> Any:
-    """Sample an array by a lens's map, if all arguments are plain; size None is the array's own.
-
-    lens: the first arguments of `plain_maps.lens_map`.
-    """
-    if type(src) is not np.ndarray or src.ndim not in (2, 3) or 0 in src.shape:
-        return None
-    dst, arithmetic = check_output(name, "dst", dst, src), as_arithmetic(name, arithmetic)
-    if arithmetic == "exact" or not plain_maps.can_sample(src):
-        return None
-    sides = (src.shape[0], src.shape[1]) if size is None else size
-    made = plain_maps.lens_map(*lens, sides, "fixed")
-    found = None if made is None else plain_maps.sampled(src, made, "bilinear", arithmetic)
-    return None if found is None else written(dst, found)
+def has_plan(name: str, src: Any, numbers: tuple[Any, ...], arithmetic: str) -> bool:
+    """Whether kernels undistort images like src, (H, W) or (H, W, C), by such numbers."""
+    rule = SamplingRule("bilinear", "constant", as_arithmetic(name, arithmetic))
+    if not (door.is_dense(src) and lens_maps.has_kernel(*numbers)):
+        return False
+    return sampling.has_kernel(planes(src), rule)
 
 
 def check_source(name: str, argument: str, src: Any, device: torch.device) -> None:
@@ -172,7 +174,6 @@ def sample(
     size: tuple[int, int],
     exact: Callable[[Lens, Tensor], Tensor],
     rounded: Callable[[Lens, Tensor], Tensor],
-    dst: Any,
     arithmetic: str,
     made_of: dict[str, Any],
 ) -> Any:
@@ -181,7 +182,7 @@ def sample(
     Values are those at the points of `rounded`, gradients those at the points of `exact`, which
     have both with arithmetic "exact". made_of: the arguments of lens and view, by name.
     """
-    dst, arithmetic = check_output(name, "dst", dst, src), as_arithmetic(name, arithmetic)
+    arithmetic = as_arithmetic(name, arithmetic)
     image, (lens, view) = planes(src), seen
     options: dict[str, Any] = {"made_of": made_of}
     if arithmetic == "exact":
@@ -194,7 +195,7 @@ def sample(
         points = exact(lens, view) if followed else at
         options |= {"fixed_map": True, "values_at": at}
     rule = SamplingRule("bilinear", "constant", arithmetic)
-    return finish(src, dst, warp.remap_by(name, image, points, rule, 0.0, None, "auto", **options))
+    return finish(src, None, warp.remap_by(name, image, points, rule, 0.0, None, "auto", **options))
 
 
 def on_fixed_map(points: Tensor, at_once: int = 0) -> Tensor:

@@ -17,11 +17,13 @@ from warpkit.core.integers import WHOLE_NUMBERS
 from warpkit.core.tracing import wants_derivative
 from warpkit.engine.arithmetic import opencv_lenses, opencv_polar
 from warpkit.engine.arithmetic.opencv import TYPES as OPENCV_TYPES
+from warpkit.engine.binding import plan
+from warpkit.engine.binding.plan import Once, Plan
 from warpkit.engine.sampling.labels import same_bits
 from warpkit.engine.sampling.rounding import saturate16, to_int32
 from warpkit.engine.sampling.rules import SamplingRule
 from warpkit.geometry.arguments import floats
-from warpkit.opencv import plain_calls, plain_maps
+from warpkit.opencv import lens_maps, plain_calls, plain_maps
 from warpkit.opencv.cameras import as_flag, as_given_maps, as_maps, common_device, map_kind
 from warpkit.opencv.constants import (
     WARP_FILL_OUTLIERS,
@@ -58,18 +60,27 @@ def convertMaps(
     name, outputs = "convertMaps", (dstmap1, dstmap2)
     whole = as_flag(name, "nninterpolation", nninterpolation)
     kind = map_kind(name, "dstmap1type", dstmap1type, ("planes", "pairs", "fixed"))
-    if (made := plain_maps.converted(map1, map2, kind, whole)) is not None:
-        return as_given_maps(made, False, outputs)
+    default = isinstance(dstmap1type, Integral) and dstmap1type <= 0
+    found = plan.call(_plan_conversion, (map1, map2), (kind, default, whole))
+    return as_given_maps(found, has_tensor(map1, map2), outputs)
+
+
+def _plan_conversion(
+    keeps: bool, map1: Any, map2: Any, kind: str, default: bool, whole: bool
+) -> Plan | Once:
+    """The plan of `convertMaps` to a kind; default: whether it was left open."""
+    name = "convertMaps"
     first, second, fixed = _pair(name, map1, map2)
     second = None if fixed and whole else second
     if fixed and second is None and not whole:
         checks.fail(name, "map2", "(h, w) uint16 beside (h, w, 2) int16", "None")
-    default = isinstance(dstmap1type, Integral) and dstmap1type <= 0
-    kind, given = "pairs" if default and fixed else kind, has_tensor(map1, map2)
+    kind = "pairs" if default and fixed else kind
     if not fixed or kind != "fixed":
         wanted = "whole" if kind == "fixed" and whole else kind
+        if keeps and lens_maps.has_kernel(map1, map2):
+            return lens_maps.conversion_plan(first, second, wanted)
         if (made := plain_calls.converted_map(first, second, wanted)) is not None:
-            return as_given_maps(made, given, outputs)
+            return Once(made)
     if fixed:
         points = opencv_lenses.from_fixed_map(first, second)
     else:
@@ -77,7 +88,7 @@ def convertMaps(
     found = None
     if kind == "fixed":
         found = (first, second) if fixed else _fixed(points, whole)
-    return as_maps(points, kind, given, outputs, found)
+    return Once(as_maps(points, kind, True, (None, None), found))
 
 
 def _pair(name: str, map1: Any, map2: Any) -> tuple[Tensor, Tensor | None, bool]:
@@ -227,7 +238,7 @@ def _polar_array(
         return None
     if back:  # the angles' first row follows the last
         src = np.concatenate((src[-1:], src, src[:1]))
-    found = plain_maps.sampled(src, (points, None), interpolation, arithmetic)
+    found = plain_maps.sampled(src, points, interpolation, arithmetic)
     return None if found is None else written(dst, found)
 
 

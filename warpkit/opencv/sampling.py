@@ -93,7 +93,10 @@ def maps_plan(
     rule: SamplingRule,
     value: Any,
 ) -> Plan:
-    """The plan of a remap by maps that `sampler` takes, in float32 or integers."""
+    """The plan of a remap by maps in float32 or integers; arguments as in `sampler`.
+
+    first (h, w, 2) or (h, w); second (h, w) or None; image (1, C, H, W).
+    """
     size = first.shape[0], first.shape[1]
     are_tensors = isinstance(arrays[1], Tensor)
     read = (arrays[0], first.numpy(), None if second is None else second.numpy())

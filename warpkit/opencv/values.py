@@ -81,3 +81,9 @@ def as_scalar(name: str, argument: str, value: Any, device: torch.device) -> Ten
         got = f"shape {checks.shape_of(value)}"
         checks.fail(name, argument, "a number or up to four", got)
     return torch.cat((scalar, scalar.new_zeros(4 - len(scalar))))
+
+
+def resolved(arithmetic: Any) -> Any:
+    """The arithmetic that "auto" means, on which plans depend."""
+    is_auto = isinstance(arithmetic, str) and arithmetic == "auto"
+    return installed_arithmetic() if is_auto else arithmetic

@@ -11,7 +11,6 @@ from torch import Tensor
 
 from warpkit import warp
 from warpkit.core import checks
-from warpkit.engine.arithmetic.guarantees import installed_arithmetic
 from warpkit.engine.arithmetic.opencv import TYPES as OPENCV_TYPES
 from warpkit.engine.arithmetic.opencv_lenses import from_fixed_map
 from warpkit.engine.binding.plan import Once, Plan
@@ -30,7 +29,14 @@ from warpkit.opencv.constants import (
 )
 from warpkit.opencv.door import check_output
 from warpkit.opencv.layout import check_picture, device_of, finish, planes
-from warpkit.opencv.values import BORDERS, as_arithmetic, as_border, as_interpolation, as_scalar
+from warpkit.opencv.values import (
+    BORDERS,
+    as_arithmetic,
+    as_border,
+    as_interpolation,
+    as_scalar,
+    resolved,
+)
 from warpkit.types import FaceArithmetic, Image, ImageLike, MatrixLike, NumbersLike
 
 
@@ -105,14 +111,8 @@ def remap(
     """
     name = "remap"
     dst = dst if dst is None else check_output(name, "dst", dst, src)
-    options = (name, interpolation, borderMode, borderValue, _resolved(arithmetic))
+    options = (name, interpolation, borderMode, borderValue, resolved(arithmetic))
     return door.call(_plan_remap, (src, map1, map2, dst), options, dst)
-
-
-def _resolved(arithmetic: Any) -> Any:
-    """The arithmetic that "auto" means, on which plans depend."""
-    is_auto = isinstance(arithmetic, str) and arithmetic == "auto"
-    return installed_arithmetic() if is_auto else arithmetic
 
 
 def _plan_remap(
@@ -164,7 +164,7 @@ def _warp(name: str, src: Any, M: Any, *options: Any) -> Any:
     """The function of a name; options: dsize, dst, flags, borderMode, borderValue, arithmetic."""
     dsize, dst, *others, arithmetic = options
     dst = dst if dst is None else check_output(name, "dst", dst, src)
-    return door.call(_plan_warp, (src, M, dst), (name, dsize, *others, _resolved(arithmetic)), dst)
+    return door.call(_plan_warp, (src, M, dst), (name, dsize, *others, resolved(arithmetic)), dst)
 
 
 def _plan_warp(

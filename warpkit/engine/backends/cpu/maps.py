@@ -38,6 +38,9 @@ Numbers = Sequence[float]
 NO_MATRIX = (0.0,) * 9
 MOST_COEFFICIENTS = 14
 
+TILT, MATRIX, LENS_NUMBERS = slice(18, 27), slice(36, 45), 46
+"""Places in `LensNumbers`, which begin with fx, fy, cx, cy and the coefficients; their number."""
+
 LEAST_COLUMNS = 10
 """Columns of a jacobian for the pose and the camera; those for the coefficients follow."""
 FISHEYE_COLUMNS = 15
@@ -76,11 +79,15 @@ def _block(task: str, *numbers: tuple[str, int]) -> np.ndarray:
 def lens_map(lens: PlainLens, to_ray: Numbers, size: tuple[int, int], kind: str) -> Maps:
     """The source positions of pixels (h, w) of an undistorted image, as a kind of map; to_ray
     (9,)."""
-    height, width = size
-    coefficients, fisheye = len(lens.k), int(lens.model == "fisheye")
-    sides = ("height", height), ("width", width), ("to", KINDS.index(kind))
-    block = _block("lens_map", *sides, ("coefficients", coefficients), ("fisheye", fisheye))
-    return _map(block, _lens_numbers(lens, to_ray), size, kind)
+    block = lens_block(lens.model, len(lens.k), size, kind)
+    return filled(block, _lens_numbers(lens, to_ray), size, kind)
+
+
+def lens_block(model: str, coefficients: int, size: tuple[int, int], kind: str) -> np.ndarray:
+    """The block of `lens_map` for lenses of a model and so many coefficients."""
+    sides = ("height", size[0]), ("width", size[1]), ("to", KINDS.index(kind))
+    fisheye = int(model == "fisheye")
+    return _block("lens_map", *sides, ("coefficients", coefficients), ("fisheye", fisheye))
 
 
 def polar_map(
@@ -93,9 +100,9 @@ def polar_map(
     size = len(cosines), len(rings)
     sides = ("height", size[0]), ("width", size[1]), ("to", KINDS.index("pairs"))
     turns = np.stack((cosines, sines), axis=-1).reshape(-1)
-    return _map(_block("polar_map", *sides), np.concatenate((center, turns, rings)), size, "pairs")[
-        0
-    ]
+    return filled(
+        _block("polar_map", *sides), np.concatenate((center, turns, rings)), size, "pairs"
+    )[0]
 
 
 def map_from_polar(
@@ -107,24 +114,25 @@ def map_from_polar(
     """
     sides = ("height", size[0]), ("width", size[1]), ("to", KINDS.index("pairs"))
     numbers = np.array((*center.tolist(), distance, angle))
-    return _map(_block("polar_map", *sides, ("count", rows)), numbers, size, "pairs")[0]
+    return filled(_block("polar_map", *sides, ("count", rows)), numbers, size, "pairs")[0]
 
 
 def converted_map(first: np.ndarray, second: np.ndarray | None, kind: str) -> Maps:
     """Converts maps to another kind: two (h, w) or one (h, w, 2) float32, or int16 with its
     parts."""
-    height, width = size = first.shape[:2]
+    block = conversion_block(first, second is not None, kind)
+    return filled(block, np.empty(0), first.shape[:2], kind, first, second)
+
+
+def conversion_block(first: np.ndarray, has_second: bool, kind: str) -> np.ndarray:
+    """The block of `converted_map` for such maps."""
     if first.dtype == PIXEL:
-        before = "whole" if second is None else "fixed"
+        before = "fixed" if has_second else "whole"
     else:
-        before = "pairs" if second is None else "planes"
-    sides = ("height", height), ("width", width)
+        before = "planes" if has_second else "pairs"
+    sides = ("height", first.shape[0]), ("width", first.shape[1])
     codes = ("from", KINDS.index(before)), ("to", KINDS.index(kind))
-    block = _block("converted_map", *sides, *codes).copy()
-    first = np.ascontiguousarray(first)
-    second = first if second is None else np.ascontiguousarray(second)
-    block[FIRST], block[SECOND] = address_of(first), address_of(second)
-    return _map(block, np.empty(0), size, kind)
+    return _block("converted_map", *sides, *codes)
 
 
 def undistorted_points(
@@ -264,8 +272,18 @@ def _type_of(points: np.ndarray) -> tuple[str, int]:
     return "double_points", int(points.dtype == np.float64)
 
 
-def _map(block: np.ndarray, numbers: np.ndarray, size: tuple[int, ...], kind: str) -> Maps:
-    """Allocates a map and calls the library to fill it, one unit per row."""
+def filled(
+    block: np.ndarray,
+    numbers: np.ndarray,
+    size: tuple[int, ...],
+    kind: str,
+    before: np.ndarray | None = None,
+    parts: np.ndarray | None = None,
+) -> Maps:
+    """Allocates a map and calls the library to fill it, one unit per row.
+
+    before and parts: a map that is converted, (h, w, 2) or (h, w), and its other part.
+    """
     fixed = kind in ("fixed", "whole")
     first = empty(size if kind == "planes" else (*size, 2), PIXEL if fixed else FLOAT)
     second = None
@@ -274,6 +292,10 @@ def _map(block: np.ndarray, numbers: np.ndarray, size: tuple[int, ...], kind: st
     block = block.copy()
     block[NUMBERS], block[OUT] = address_of(numbers), address_of(first)
     block[OUT_SECOND] = 0 if second is None else address_of(second)
+    if before is not None:
+        before = np.ascontiguousarray(before)
+        parts = before if parts is None else np.ascontiguousarray(parts)
+        block[FIRST], block[SECOND] = address_of(before), address_of(parts)
     launch(block, 0, size[0], 2 * size[0] * size[1])
     return first, second
 

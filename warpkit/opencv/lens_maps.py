@@ -1,0 +1,100 @@
+"""Maps of lenses and of other kinds by the native library, from arrays and tensors of numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from warpkit.engine.binding.plan import Plan
+from warpkit.engine.definitions import lens_models
+from warpkit.engine.definitions.lens_models import COUNTS
+from warpkit.engine.sampling.rules import SamplingRule
+from warpkit.opencv import door, plain_calls, sampling
+from warpkit.opencv.cameras import is_nothing
+from warpkit.opencv.layout import planes
+
+Maps = tuple[np.ndarray, np.ndarray | None]
+
+
+def has_kernel(*values: Any) -> bool:
+    """Whether the library reads such numbers: those of arrays, and of tensors on no tape."""
+    return plain_calls.kernels() is not None and door.is_plain(*values)
+
+
+def lens_plan(model: str, k: Any, size: tuple[int, int], kind: str) -> Callable[..., Maps]:
+    """Makes maps of a kind, as `plain_calls.lens_map` does, for lenses with as many coefficients.
+
+    Its arrays: camera (3, 3); k, None or coefficients; turn, None or a rotation before the view,
+    (3, 3); view (3, 3) or (3, 4), None for the camera's with its principal point in the centre.
+    """
+    from warpkit.engine.backends.cpu.inverse import invert_numbers
+    from warpkit.engine.backends.cpu.maps import LENS_NUMBERS, MATRIX, TILT, filled, lens_block
+
+    count = 0 if is_nothing(k) else prod(k.shape)
+    block = lens_block(model, count or COUNTS[model][0], size, kind)
+
+    def run(camera: Any, k: Any, turn: Any, view: Any) -> Maps:
+        numbers = np.zeros(LENS_NUMBERS)
+        (fx, _, cx), (_, fy, cy), _ = camera.tolist()
+        numbers[:4] = fx, fy, cx, cy
+        if count:
+            numbers[4 : 4 + count] = as_array(k).ravel()
+        if count == lens_models.TILTED:
+            angles = torch.from_numpy(numbers[16:18]).unbind()
+            numbers[TILT] = lens_models.tilt_by(*angles).flatten().numpy()
+        if view is None:
+            rows = (fx, 0.0, (size[1] - 1) / 2), (0.0, fy, (size[0] - 1) / 2), (0.0, 0.0, 1.0)
+            matrix = np.array(rows)
+        else:
+            matrix = np.array(as_array(view)[:, :3], np.float64)
+        if turn is not None:  # torch's product: numpy's may round differently
+            turned = torch.from_numpy(np.array(as_array(turn), np.float64))
+            matrix = (torch.from_numpy(matrix) @ turned).numpy()
+        numbers[MATRIX] = invert_numbers(matrix).ravel()
+        return filled(block, numbers, size, kind)
+
+    return run
+
+
+def as_array(value: Any) -> np.ndarray:
+    """An array, or a tensor as one."""
+    return value.numpy() if isinstance(value, Tensor) else value
+
+
+def image_plan(model: str, src: Any, k: Any, size: tuple[int, int], rule: SamplingRule) -> Plan:
+    """The plan of undistorting images like src, (H, W) or (H, W, C), to a size.
+
+    Its other arrays are those of `lens_plan` without a turn.
+    """
+    maps = np.empty((*size, 2), np.int16), np.empty(size, np.int16)
+    pixels, parts = map(torch.from_numpy, maps)
+    sample = sampling.sampler((src, *maps), planes(src), pixels, parts, size, rule, 0)
+    make = lens_plan(model, k, size, "fixed")
+
+    def run(src: Any, camera: Any, k: Any, view: Any) -> np.ndarray:
+        return sample(src, *make(camera, k, None, camera if view is None else view))
+
+    return run
+
+
+def conversion_plan(first: Tensor, second: Tensor | None, kind: str) -> Plan:
+    """The plan of converting maps (h, w) or (h, w, 2) to a kind; second (h, w), None if unread."""
+    from warpkit.engine.backends.cpu.maps import conversion_block, filled
+
+    size, none, reads = tuple(first.shape[:2]), np.empty(0), second is not None
+    block = conversion_block(first.numpy(), reads, kind)
+
+    def run(first: Any, second: Any) -> Maps:
+        """first (h, w) or (h, w, 2); second (h, w) or None."""
+        if isinstance(first, Tensor):
+            first = first.numpy()
+        if isinstance(second, Tensor):
+            second = second.numpy()
+        return filled(block, none, size, kind, first, second if reads else None)
+
+    return run
