@@ -1,4 +1,4 @@
-"""`align` beside matched features, and after them: python -m benchmarks.features
+"""`align` beside matched features, and after them, and ECC: python -m benchmarks.features
 
 The pairs and errors of `benchmarks.align`: medium perspectives, and large similarities. Features
 are OpenCV's ORB (2,000, mutual nearest by Hamming distance) and SIFT (nearest that are less than
@@ -19,7 +19,16 @@ import torch
 from torch import Tensor
 
 import warpkit as wk
-from benchmarks.align import ROOT, Pair, Row, by_warpkit, make_pairs, measured
+from benchmarks.align import (
+    ROOT,
+    Pair,
+    Row,
+    by_ecc_multiscale,
+    by_ecc_pyramid,
+    by_warpkit,
+    make_pairs,
+    measured,
+)
 from warpkit.core.environment import processor
 
 ROWS = ROOT / "data" / "benchmarks" / "align_features.csv"
@@ -72,7 +81,10 @@ METHODS = {
     "cv2 ORB": partial(by_features, "ORB"),
     "cv2 SIFT": partial(by_features, "SIFT"),
     "cv2 SIFT, then warpkit": by_features_then_align,
+    "cv2 ECC, pyramid": by_ecc_pyramid,
 }
+if hasattr(cv2, "findTransformECCMultiScale"):
+    METHODS["cv2 ECC, MultiScale"] = by_ecc_multiscale
 
 
 def rows(count: int = 28) -> list[Row]:
