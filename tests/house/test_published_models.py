@@ -32,6 +32,30 @@ def test_a_recogniser_reads_a_line_otherwise(tmp_path: Path):
     check_picture(out)
 
 
+def test_a_recognisers_preprocessing_is_named_and_put_into_a_loop(tmp_path: Path):
+    pytest.importorskip("rapidocr_onnxruntime", reason=f"rapidocr-onnxruntime {WHERE}")
+    from examples import read_page
+
+    ocr = read_page.engine()
+    programs = read_page.programs(ocr)
+    names = {name: read_page.identify(programs[name]) for name in ("classifier", "recogniser")}
+    for name, found in names.items():
+        assert found.arithmetic == "opencv5"
+        assert found.rule == "height"
+        assert read_page.differs(programs[name], found, 5) < 1e-4  # the last bits of floats
+    twin = names["recogniser"].pipeline
+    assert read_page.apart(ocr, twin, 4.0) < 1e-4
+    own, *_, antialiased = read_page.loops(twin).values()
+    made = {"own": read_page.attack(ocr, own, 0.0, 100)}
+    assert made["own"].read == read_page.AIM
+    made["antialiased"] = read_page.attack(ocr, antialiased, 0.0, 10)
+    assert len(read_page.table({0.0: made}).splitlines()) == 4
+    assert min(read_page.times(ocr, twin, 1).values()) > 0
+    out = tmp_path / "out.png"
+    read_page.draw({0.0: made, 4.0: made}, out)
+    check_picture(out)
+
+
 @pytest.mark.filterwarnings("ignore::FutureWarning")  # facenet-pytorch's torch.load
 def test_a_face_is_hidden_by_the_programs_own_resize_alone(tmp_path: Path):
     pytest.importorskip("facenet_pytorch", reason=f"facenet-pytorch {WHERE}")
