@@ -8,7 +8,6 @@ plane with the largest correlation, its flow the offset with the largest, from c
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,7 +17,7 @@ from torch import Tensor
 
 import warpkit as wk
 from examples.figures import new_figure, save
-from examples.stereo_depth import Pair, load
+from examples.stereo_depth import Pair, arguments, load
 from warpkit import camera, flow
 
 SIDE, MEAN = 5, 7
@@ -135,10 +134,7 @@ def draw(path: Path, pair: Pair, found: Found) -> None:
 
 def main() -> None:
     """Print how many pixels are right, and draw what was found."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--picture", type=Path)
-    options = parser.parse_args()
+    options = arguments(__doc__)
     pair = load(options.folder)
     found = match(pair)
     for name, share in found.right.items():

@@ -182,12 +182,17 @@ def draw(path: Path, pair: Pair, seen: camera.DepthWarp) -> None:
     save(path, figure, colours=96)
 
 
-def main() -> None:
-    """Print both results, and draw the first."""
-    parser = argparse.ArgumentParser(description=__doc__)
+def arguments(description: str | None) -> argparse.Namespace:
+    """The folder of the pair, and where to draw, of a program's command line."""
+    parser = argparse.ArgumentParser(description=description)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--picture", type=Path)
-    options = parser.parse_args()
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Print both results, and draw the first."""
+    options = arguments(__doc__)
     pair = load(options.folder)
     seen = synthesise(pair)
     for name, value in errors(pair, seen).items():
