@@ -21,8 +21,11 @@ from warpkit.engine.binding.vjp import vjp
 from warpkit.engine.compositing.canvases import Canvas
 from warpkit.engine.compositing.rectangles import rectangles
 from warpkit.engine.definitions import depth, lens_inverse, lens_models, lens_rays
+from warpkit.engine.definitions.correlation import Square
 from warpkit.engine.definitions.depth import Depths
 from warpkit.engine.definitions.depth_warp import DepthWarp
+from warpkit.engine.definitions.sweep import Sweep
+from warpkit.engine.operators.correlation import CORRELATION
 from warpkit.engine.operators.depth import POINTS
 from warpkit.engine.operators.depth_warp import SHOWN
 from warpkit.engine.operators.four_points import FOUR_POINTS
@@ -33,6 +36,7 @@ from warpkit.engine.operators.lens_inverse import UNBEND
 from warpkit.engine.operators.objects import CROP, PAINT, Crop, Paint
 from warpkit.engine.operators.similarity import SIMILARITY
 from warpkit.engine.operators.sphere import VIEW, View
+from warpkit.engine.operators.sweep import SWEEP
 from warpkit.engine.operators.warp import WARP, Warp
 from warpkit.engine.sampling.rules import SamplingRule
 
@@ -189,6 +193,30 @@ def scenes(
     return make
 
 
+def squares(moved: bool) -> Callable[[torch.Generator], list[Tensor]]:
+    """Pictures (2, 1) and (3,) of two sizes, float32, and perhaps a flow (3,)."""
+
+    def make(generator: torch.Generator) -> list[Tensor]:
+        pictures = normal(generator, 2, 1, 5, 4, 19), normal(generator, 3, 5, 6, 7)
+        flow = [2 * normal(generator, 3, 4, 19, 2)] if moved else []
+        return [t.float() for t in pictures] + flow
+
+    return make
+
+
+def sweeps(options: Sweep, count: int) -> Callable[[torch.Generator], list[Tensor]]:
+    """Sources (2, 1) of two views, float32, and the tensors of `depths` (3,), three planes each."""
+    scene = Depths(options.kind, options.model, options.pinhole, False, None)
+
+    def make(generator: torch.Generator) -> list[Tensor]:
+        _, rays, pose, lens, end = depths(scene, count)(generator)
+        seen = 0.5 + normal(generator, 3, 3, *options.size).abs()
+        sources = normal(generator, 2, 1, 2, 6, 6, 8).float()
+        return [sources, seen, rays, pose[:, None], lens[:, None], end[:, None]]
+
+    return make
+
+
 def warped(*mapping: int, dense: bool = False) -> Callable[[torch.Generator], list[Tensor]]:
     """Images, maps of this shape near the identity, and values outside of the images."""
 
@@ -237,6 +265,27 @@ WARPS = {
     )
     for options in [Depths(kind, model, pinhole, False, (rule, 9, 11))]
 }  # fmt: skip
+MATCHING = {
+    "correlation by a flow": Case(
+        CORRELATION, Square((1, 2), 1.0, "reflect"), squares(True), "matching gradient"
+    ),
+    "correlation": Case(
+        CORRELATION, Square((2, 1), 2.0, "constant"), squares(False), "matching gradient"
+    ),
+    **{
+        f"sweep of {kind}, {model} {count}, {border}": Case(
+            SWEEP, options, sweeps(options, count), "matching gradient", 1
+        )
+        for kind, model, count, pinhole, border in (
+            ("z", "brown", 0, True, None),
+            ("ray", "fisheye", 4, True, "constant"),
+            ("inverse", "brown", 14, False, "replicate"),
+        )
+        for options in [Sweep(kind, model, pinhole, (5, 7), "variance", 3, border)]
+    },
+}
+"""Their kernels are of float32, so that finite differences tell nothing."""
+
 CASES = {
     "inverse of (2, 3)": Case(INVERT, NAN, matrices(2), "exact inverse"),
     "inverse of (3, 3)": Case(INVERT, NAN, matrices(3), "exact inverse"),
@@ -259,6 +308,7 @@ CASES = {
         name: Case(WARP, Warp((5, 7), SamplingRule(*rule), **kind), make, "cpu torch.float64")
         for name, (rule, kind, make) in IMAGE_WARPS.items()
     },
+    **MATCHING,
     "four points": Case(FOUR_POINTS, DOUBLE, corners, "quad kernels"),
     "front": Case(FRONT, (5, 7), fronts(False), "cpu torch.float64", 2),
     "front of float64": Case(FRONT, (5, 7), fronts(True), "cpu torch.float64", 2),
@@ -343,7 +393,7 @@ def test_values_and_first_gradients_are_the_formulas(name):
     with torch.no_grad():
         assert all(map(torch.equal, floats(found), floats(by_kernels(case, *tensors))))
     generator = torch.Generator().manual_seed(1)
-    seeds = [normal(generator, *f.shape) for f in floats(found)]
+    seeds = [normal(generator, *f.shape).to(f) for f in floats(found)]
     grads = [torch.autograd.grad(floats(r), free, seeds) for r in (found, wanted)]
     assert_close(*grads, case.tolerance)
     alone = torch.autograd.grad(floats(by_kernels(case, *tensors)), free[:1], seeds)
@@ -383,7 +433,7 @@ def test_a_gradient_that_is_one_percent_off_fails(name, monkeypatch):
         gradcheck(lambda *inputs: floats(by_kernels(case, *inputs)), drawn(case), fast_mode=True)
 
 
-@pytest.mark.parametrize("name", FEW)
+@pytest.mark.parametrize("name", FEW + list(MATCHING))
 def test_forward_mode_vmap_and_compiled_code(name, fresh_compiler):
     case = CASES[name]
     tensors = [t.detach() for t in drawn(case)]
@@ -404,7 +454,7 @@ def test_forward_mode_vmap_and_compiled_code(name, fresh_compiler):
     assert_close(compiled(*tensors), wanted, case.tolerance)
 
 
-@pytest.mark.parametrize("name", FEW)
+@pytest.mark.parametrize("name", FEW + list(MATCHING))
 def test_any_strides_threads_and_empty_batches(name):
     case = CASES[name]
     tensors = [t.detach() for t in drawn(case)]
