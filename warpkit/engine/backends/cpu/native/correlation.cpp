@@ -50,20 +50,14 @@ void forward(const Call &block, int64_t begin, int64_t end) {
     Run run;
     for (int64_t unit = begin; unit < end; unit++) {
         const int64_t item = unit / call.height, y = unit % call.height;
-        const float *planes = at<float>(call.first) +
-                              at<int64_t>(call.first_of)[item] * call.channels * area + y * call.width;
-        const float *second = at<float>(call.second) + at<int64_t>(call.second_of)[item] * padded *
-                              (call.second_height * call.second_width + 1);
+        const float *planes = first_row(call, item, y), *second = second_copy(call, item);
         for (int64_t x = 0; x < call.width; x += RUN) {
             run.look(call, item, y, x);
             to_pixels(channels, planes + x, area, run.n, first);
             for (int64_t j = 0; j < sides.rows; j++) {
                 Piece *square = squares.numbers + j * sides.room;
                 for (int k = 0; k < RUN; k++) {
-                    Row row{nullptr, 0};
-                    if (run.near[k])
-                        row = row_of(call, sides, second, run.left[k],
-                                     run.top[k] + j * call.step, window);
+                    const Row row = row_of(call, sides, second, run, k, j, window);
                     if (row.pixels) all_dots(sides, first + k * padded, row, padded, found);
                     Piece none{};
                     if (run.near[k] && !row.pixels)
@@ -105,16 +99,16 @@ INLINE void continue_row(const CorrelationCall &call, const float *planes, int64
         return;
     }
     const int64_t end = call.width + 2 * margin, inside = least(from, call.width + margin);
-    for (int64_t c = 0; c < call.channels; c++, to += stride) {
-        const float *pixels = planes + c * plane + line * from;
-        memcpy(to + margin, pixels, size_t(inside) * sizeof(float));
-        const auto continued = [&](int64_t low, int64_t high) {
-            for (int64_t t = low; t < high; t++) {
-                const int64_t column = resolve(t - margin, from, call.border_x);
-                to[t] = column < 0 ? 0 : pixels[column];
-            }
-        };
-        continued(0, margin), continued(margin + inside, end);
+    const float *pixels = planes + line * from;
+    for (int64_t c = 0; c < call.channels; c++)
+        memcpy(to + c * stride + margin, pixels + c * plane, size_t(inside) * sizeof(float));
+    // column by column: of each channel apart, the borders took longer than the rows
+    for (int64_t t = 0; t < end; t++) {
+        if (t == margin) t += inside;
+        if (t >= end) break;
+        const int64_t column = resolve(t - margin, from, call.border_x);
+        for (int64_t c = 0; c < call.channels; c++)
+            to[c * stride + t] = column < 0 ? 0 : pixels[c * plane + column];
     }
 }
 
@@ -128,8 +122,7 @@ void without_flow(const Call &block, int64_t begin, int64_t end) {
     const Piece per = splat<Piece>(float(1 / double(call.channels)));
     for (int64_t unit = begin; unit < end; unit++) {
         const int64_t item = unit / call.height, y = unit % call.height;
-        const float *first = at<float>(call.first) + y * call.width +
-                             at<int64_t>(call.first_of)[item] * call.channels * area;
+        const float *first = first_row(call, item, y);
         const float *second = at<float>(call.second) + at<int64_t>(call.second_of)[item] *
                               call.channels * call.second_height * call.second_width;
         for (int64_t j = 0; j < sides.rows; j++) {

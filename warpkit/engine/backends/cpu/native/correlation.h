@@ -74,6 +74,16 @@ struct Run {
     }
 };
 
+// Row y of the first picture of an item, its channels a plane apart; and the second one's copy.
+INLINE const float *first_row(const CorrelationCall &call, int64_t item, int64_t y) {
+    const int64_t planes = at<int64_t>(call.first_of)[item] * call.channels;
+    return at<float>(call.first) + (planes * call.height + y) * call.width;
+}
+INLINE const float *second_copy(const CorrelationCall &call, int64_t item) {
+    return at<float>(call.second) + at<int64_t>(call.second_of)[item] * call.padded *
+                                        (call.second_height * call.second_width + 1);
+}
+
 // The pixels of a row of the second picture that squares read: in place if all are inside,
 // otherwise copied to a window. `gap` is from one to the next.
 struct Row {
@@ -81,9 +91,12 @@ struct Row {
     int64_t gap;
 };
 
+// Row j of the square of a run's pixel k.
 INLINE Row row_of(const CorrelationCall &call, const Sides &sides, const float *second,
-                  int64_t left, int64_t row, float *window) {
-    const int64_t line = resolve(row, call.second_height, call.border_y), padded = call.padded;
+                  const Run &run, int k, int64_t j, float *window) {
+    if (!run.near[k]) return {nullptr, 0};
+    const int64_t left = run.left[k], row = run.top[k] + j * call.step, padded = call.padded;
+    const int64_t line = resolve(row, call.second_height, call.border_y);
     if (line < 0) return {nullptr, 0};
     const float *pixels = second + line * call.second_width * padded;
     const int64_t last = left + (sides.columns - 1) * call.step;

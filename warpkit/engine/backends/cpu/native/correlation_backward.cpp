@@ -98,10 +98,7 @@ template <bool DOTS> void first_backward(const Call &block, int64_t begin, int64
     Run run;
     for (int64_t unit = begin; unit < end; unit++) {
         const int64_t item = unit / call.height, y = unit % call.height;
-        const float *planes = at<float>(call.first) +
-                              at<int64_t>(call.first_of)[item] * call.channels * area + y * call.width;
-        const float *second = at<float>(call.second) + at<int64_t>(call.second_of)[item] * padded *
-                              (call.second_height * call.second_width + 1);
+        const float *planes = first_row(call, item, y), *second = second_copy(call, item);
         for (int64_t x = 0; x < call.width; x += RUN) {
             run.look(call, item, y, x);
             if (DOTS) to_pixels(channels, planes + x, area, run.n, first);
@@ -112,10 +109,7 @@ template <bool DOTS> void first_backward(const Call &block, int64_t begin, int64
             for (int64_t j = 0; j < sides.rows; j++) {
                 Piece *square = squares + j * sides.room;
                 for (int k = 0; k < RUN; k++) {
-                    Row row{nullptr, 0};
-                    if (run.near[k])
-                        row = row_of(call, sides, second, run.left[k],
-                                     run.top[k] + j * call.step, window);
+                    const Row row = row_of(call, sides, second, run, k, j, window);
                     for (int64_t b = 0; DOTS && b < sides.room; b += RUN) square[b + k] = Piece{};
                     if (!row.pixels) continue;
                     for (int64_t i = 0; i < sides.room; i += RUN)
@@ -255,8 +249,7 @@ void second_backward(const Call &block, int64_t begin, int64_t end) {
                 pixel += call.height - 1;
                 continue;
             }
-            const float *planes = at<float>(call.first) + y * call.width +
-                                  at<int64_t>(call.first_of)[item] * call.channels * area;
+            const float *planes = first_row(call, item, y);
             const float *grad = at<float>(call.grad) + y * call.width +
                                 item * sides.out_rows * sides.out_columns * area;
             for (int64_t x = 0; x < call.width; x += RUN) {
