@@ -44,8 +44,8 @@ Source = Annotated[
         "--from",
         parser=numbers(2, positive=True, whole=True),
         metavar="H W",
-        help="The images' height and width. [default: any; only for Pillow's bilinear, bicubic and "
-        "lanczos]",
+        help="The images' height and width. [default: any size, which only Pillow's bilinear, "
+        "bicubic and lanczos can take]",
     ),
 ]
 Channels = Annotated[int, option(whole(), "N", "The images' channels.")]
