@@ -33,6 +33,11 @@ class Warp(NamedTuple):
     """The result is not rounded to the image's type."""
 
 
+def _is_plain(options: Warp) -> bool:
+    """Whether the schema has these options. Dynamo of torch 2.7 slices no named tuple."""
+    return not (options.forward or options.relative or options.wide)
+
+
 def splat(image: Tensor, points: Tensor, options: Warp, device: str | None = None) -> Tensor:
     """As `reference.splat`, by the gradient of a warp to its image.
 
@@ -66,7 +71,7 @@ def _plain(
 
     Tensors as of `WARP`.
     """
-    if not any(options[2:]):
+    if _is_plain(options):
         return None
     if options.forward:
         mapping = inverse_map(mapping.double())
@@ -79,7 +84,7 @@ def _plain(
 
 def _encode(options: Warp) -> list[Any] | None:
     """The options as in the schema, which has no others."""
-    if any(options[2:]):
+    if not _is_plain(options):
         return None
     return [options.size, options.rule.interpolation, options.rule.border]
 
