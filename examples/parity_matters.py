@@ -26,7 +26,7 @@ from examples.digits import SIZE, Digits, load, network, train
 from examples.figures import ACCENT, SECOND, new_figure, save
 from examples.robust_perturbation import MOVES, UNSEEN, towards
 from warpkit.attacks import optimize_perturbation
-from warpkit.attacks.views import to_levels
+from warpkit.attacks.expectations import to_levels
 from warpkit.core.progress import progress_bar
 
 ARITHMETIC = f"opencv{re.match('[0-9]+', cv2.__version__)[0]}"  # pyright: ignore

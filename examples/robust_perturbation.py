@@ -22,7 +22,7 @@ import warpkit as wk
 from examples.digits import SIZE, Digits, load, network, train
 from examples.figures import ACCENT, GREY, SECOND, new_figure, save
 from warpkit.attacks import AffineDistribution, optimize_perturbation
-from warpkit.attacks.views import Objective
+from warpkit.attacks.expectations import Objective
 
 MOVES = AffineDistribution(angle=(-60, 60), scale=(0.7, 1.2), translation=(-3, 3))
 EPSILONS = (0.05, 0.1, 0.15, 0.2)

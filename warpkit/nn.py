@@ -14,11 +14,11 @@ from torch.nn.parameter import is_lazy
 
 from warpkit.core import checks, tracing
 from warpkit.core.caller_warnings import warn
+from warpkit.core.mistakes import without_warnings
 from warpkit.core.public import listing
-from warpkit.core.slips import without_looking
 from warpkit.engine.backends import named_backend
 from warpkit.engine.sampling.maps import inverse_of_theta, map_points, output_points, pixel_points
-from warpkit.engine.sampling.named import named_rule
+from warpkit.engine.sampling.rule_names import parse_rule
 from warpkit.flow.splines import thin_plate_spline
 from warpkit.types import BackendName, Border, Interpolation, Transformer, WarpKeywords
 from warpkit.warp import remap, warp_affine, warp_perspective
@@ -82,7 +82,7 @@ def _check_options(name: str, **options: Any) -> None:
             checks.fail(name, "options", wanted, repr(option), TypeError)
     chosen = {**OPTIONS, **options}
     names = (chosen["interpolation"], chosen["border"], chosen["arithmetic"])
-    rule = named_rule(name, *names, splines=True)
+    rule = parse_rule(name, *names, splines=True)
     named_backend(name, chosen["backend"])
     if chosen["size"] is not None:
         checks.check_size(name, "size", chosen["size"])
@@ -243,14 +243,14 @@ class SpatialTransformer(nn.Module):
         if self.transform == "thin_plate":
             points = self.points(images)
             if self.training:
-                self._look_at_points(points.detach(), images.shape[-2:])
-            return without_looking(remap)(images, points, **self.options)
+                self._warn_if_no_pixels(points.detach(), images.shape[-2:])
+            return without_warnings(remap)(images, points, **self.options)
         theta = self.theta(images)
         if self.training:
             self._look(theta.detach())
         to_source = self._to_source(theta, images)
         warp = warp_perspective if self.transform == "perspective" else warp_affine
-        warp = without_looking(warp)
+        warp = without_warnings(warp)
         return warp(images, to_source, size=self.size, inverse=True, **self.options)
 
     def _look(self, theta: Tensor) -> None:
@@ -261,7 +261,7 @@ class SpatialTransformer(nn.Module):
         line = torch.linspace(-0.875, 0.875, 8, dtype=torch.float64, device=theta.device)
         self._warn(map_points(theta.double(), line.repeat(8), line.repeat_interleave(8)))
 
-    def _look_at_points(self, points: Tensor, size: Sequence[int]) -> None:
+    def _warn_if_no_pixels(self, points: Tensor, size: Sequence[int]) -> None:
         """The same for points (B, h, w, 2), in pixels of images of `size`."""
         if points.is_meta or not tracing.is_eager(points) or not self.looks(points.device.type):
             return

@@ -14,8 +14,8 @@ from warpkit.choices import AXES_ARITHMETICS
 from warpkit.core import checks
 from warpkit.core.caller_warnings import warn_of_lost_gradients
 from warpkit.core.integers import WHOLE_NUMBERS, plain_integer
+from warpkit.core.mistakes import warn_if_16_bit_numbers, warn_if_relative_boxes
 from warpkit.core.sharding import Layout, Shapes, batched, shardable
-from warpkit.core.slips import look_at_boxes, look_at_numbers
 from warpkit.core.tracing import peel
 from warpkit.engine.arithmetic import resize as arithmetics
 from warpkit.engine.backends.resizing import BACKENDS, backend_module, select_backend
@@ -187,7 +187,7 @@ def resize_axes(
         wanted += f", with 'nearest' also {checks.names_of(checks.LABELS)}"
         checks.fail(name, "array", wanted, array.dtype, TypeError)
     given = (interpolation, antialias, arithmetic, border, aligned, AXES_ARITHMETICS)
-    rule = arithmetics.named_rule(name, *given)
+    rule = arithmetics.parse_rule(name, *given)
     fits = rule.interpolation == "nearest"
     checks.check_labels(name, "interpolation", interpolation, array.dtype, "'nearest'", fits)
     lengths = _lengths(name, size)
@@ -290,7 +290,7 @@ def _plan_resize(
     """The plan of `resize`, image (..., C, H, W); factors: cv2.resize's (fy, fx), if it got no
     size."""
     image = checks.check_image(name, "image", image, labels=True)
-    rule = arithmetics.named_rule(name, interpolation, antialias, arithmetic, border, aligned)
+    rule = arithmetics.parse_rule(name, interpolation, antialias, arithmetic, border, aligned)
     arithmetics.check_image_type(name, image, rule)
     wanted = checks.check_size(name, "size", size)
     backend = checks.check_name(name, "backend", backend, ("auto", *BACKENDS))
@@ -330,7 +330,7 @@ def _edges(name: str, box: Any, image: Tensor, rule: ResizeRule) -> tuple[Edges,
             checks.fail(name, "box", wanted, f"({x1:g}, {y1:g}, {x2:g}, {y2:g})")
         if max(x2, y2) <= 1:
             numbers = torch.tensor((x1, y1, x2, y2), dtype=torch.float64, device="cpu")
-            look_at_boxes(name, numbers, (height, width), "box")
+            warn_if_relative_boxes(name, numbers, (height, width), "box")
         return Edges(x1, x2, x2 - x1), Edges(y1, y2, y2 - y1)
     box = checks.as_float(name, "box", box, image.device, torch.float64)
     if tuple(box.shape) != (4,):
@@ -340,8 +340,8 @@ def _edges(name: str, box: Any, image: Tensor, rule: ResizeRule) -> tuple[Edges,
     x1, y1, x2, y2 = box.double().unbind(-1)
     good = (x1 >= 0) & (y1 >= 0) & (x1 < x2) & (y1 < y2) & (x2 <= width) & (y2 <= height)
     checks.check_values(name, "box", ~good, wanted, box.detach())
-    look_at_boxes(name, box, (height, width), "box")
-    look_at_numbers(name, "box", box, ((height, width),))
+    warn_if_relative_boxes(name, box, (height, width), "box")
+    warn_if_16_bit_numbers(name, "box", box, ((height, width),))
     known = peel(box)
     if known is None or known.is_meta:
         if rule.arithmetic == "pillow":

@@ -15,8 +15,8 @@ from torch import Tensor
 
 from warpkit.core import checks
 from warpkit.core.caller_warnings import warn_of_lost_gradients
+from warpkit.core.mistakes import warn_if_16_bit_numbers, warn_if_16_bits, warn_if_no_pixels
 from warpkit.core.sharding import batched
-from warpkit.core.slips import look_at_numbers, look_at_points, look_at_type
 from warpkit.engine.backends import takes_wide
 from warpkit.engine.backends.coefficients import coefficients
 from warpkit.engine.binding import plan
@@ -27,8 +27,8 @@ from warpkit.engine.sampling.fill import checked_fill, opencv_sum_start
 from warpkit.engine.sampling.labels import as_bits, as_labels
 from warpkit.engine.sampling.layout import restore_memory_format
 from warpkit.engine.sampling.maps import added_to_pixels, inverse_map, output_points
-from warpkit.engine.sampling.named import named_rule
 from warpkit.engine.sampling.reference import convert, sum_of_taps, with_gradient_of
+from warpkit.engine.sampling.rule_names import parse_rule
 from warpkit.engine.sampling.rules import SamplingRule
 from warpkit.engine.sampling.splines import is_spline
 from warpkit.types import (
@@ -165,7 +165,7 @@ def _plan_warp(
     size, interpolation, border, border_value, inverse, background, antialias, *names = keywords
     image_gradient, arithmetic, backend_name = names
     image = checks.check_image(name, "image", image, labels=True)
-    rule = named_rule(name, interpolation, border, arithmetic, splines=True)
+    rule = parse_rule(name, interpolation, border, arithmetic, splines=True)
     named = (size, inverse, antialias, image_gradient, backend_name)
     options = validated_options(name, image, rule, *named)
     size, backend = options.size, options.backend
@@ -177,7 +177,7 @@ def _plan_warp(
         checks.check_values(name, "matrix", projective, wanted, matrix.detach()[..., 2, :])
         keeps, matrix = False, matrix[..., :2, :]
     checks.check_device(name, "matrix", matrix, image.device)
-    if look_at_numbers(name, "matrix", matrix, (image.shape[-2:], size)):
+    if warn_if_16_bit_numbers(name, "matrix", matrix, (image.shape[-2:], size)):
         keeps = False  # the next call warns, too
     warn_of_lost_gradients(name, image, rule.interpolation, matrix=matrix)
     batch = checks.broadcast_batch(name, image=image.shape[:-3], matrix=matrix.shape[:-2])
@@ -271,7 +271,7 @@ def _plan_remap(keeps: bool, image: Tensor, points: Any, name: str, *keywords: A
     interpolation, border, border_value, background, relative, antialias, *names = keywords
     arithmetic, backend = names
     image = checks.check_image(name, "image", image, labels=True)
-    rule = named_rule(name, interpolation, border, arithmetic, splines=True)
+    rule = parse_rule(name, interpolation, border, arithmetic, splines=True)
     checks.check_bool(name, "relative", relative)
     given = (name, image, points, rule, border_value, background, backend)
     return _plan_sampling(keeps, *given, relative=relative, antialias=antialias)
@@ -328,7 +328,7 @@ def _plan_sampling(
         if made is not None:
             return partial(_look_and_run, name, sides, made) if look else made
     if look:
-        look_at_points(name, points, sides)
+        warn_if_no_pixels(name, points, sides)
     bits = as_bits(image)
     if by_spline:
         found = coefficients(module, image, fill, rule)
@@ -349,7 +349,7 @@ def _look_and_run(
     name: str, sides: Sequence[int], made: Plan, image: Tensor, points: Tensor
 ) -> Tensor:
     """A plan that also looks at the points, (..., h, w, 2), of each call."""
-    look_at_points(name, points, sides)
+    warn_if_no_pixels(name, points, sides)
     return made(image, points)
 
 
@@ -373,13 +373,13 @@ def sample_pixels(
     """
     name = "sample_pixels"
     image = checks.check_image(name, "image", image, labels=True)
-    rule = named_rule(name, interpolation, border, "exact", splines=True)
+    rule = parse_rule(name, interpolation, border, "exact", splines=True)
     module = backend_for(name, "auto", image, rule)
     points = checks.as_float(name, "points", points, image.device, torch.float64)
     if points.ndim < 2 or points.shape[-1] != 2:
         checks.fail(name, "points", "of shape (..., N, 2)", checks.shape_of(points))
     checks.check_device(name, "points", points, image.device)
-    look_at_type(name, "points", points, image.shape[-2:])
+    warn_if_16_bits(name, "points", points, image.shape[-2:])
     if isinstance(border, str) and border == "transparent":
         wanted = "a border other than 'transparent': a list of points has no background"
         checks.fail(name, "border", wanted, repr(border))

@@ -9,12 +9,12 @@ import torch
 from torch import Tensor
 
 from warpkit.core import checks
-from warpkit.core.slips import looks_channels_last
+from warpkit.core.mistakes import looks_channels_last
 from warpkit.engine.backends import Backend, named_backend, select_backend
 from warpkit.engine.binding.plan import Plan
 from warpkit.engine.sampling.antialias import check_antialias
 from warpkit.engine.sampling.layout import layout_of
-from warpkit.engine.sampling.named import check_nearest
+from warpkit.engine.sampling.rule_names import check_nearest
 from warpkit.engine.sampling.rules import SamplingRule
 from warpkit.engine.sampling.splines import is_spline
 

@@ -15,7 +15,7 @@ from torch.autograd import forward_ad, gradcheck
 
 from tests.support.second_order import gradgradcheck
 from tests.support.tolerances import TOLERANCE
-from warpkit.engine.backends.cpu.opened import LIBRARY
+from warpkit.engine.backends.cpu.native_library import LIBRARY
 from warpkit.engine.binding.operator import Operator
 from warpkit.engine.binding.vjp import vjp
 from warpkit.engine.compositing.canvases import Canvas

@@ -91,7 +91,7 @@ def test_parity_is_judged_by_cv2(data: tuple[Digits, Digits], tmp_path: Path):
 
 def test_opencvs_arithmetic_has_the_pipelines_pixels(data: tuple[Digits, Digits]):
     """The network sees the same bits as after cv2."""
-    from warpkit.attacks.views import views
+    from warpkit.attacks.expectations import views
 
     files = data[1].take(slice(3)).images
     files = (files * 255).round() / 255

@@ -13,8 +13,8 @@ from tests.support import ROOT
 from warpkit import types
 from warpkit.alignment.arguments import LOSSES
 from warpkit.alignment.models import MODELS
-from warpkit.attacks.ball import NORMS
 from warpkit.attacks.descent import STEPS
+from warpkit.attacks.norm_ball import NORMS
 from warpkit.attacks.processors.program import LIBRARIES
 from warpkit.engine import backends
 from warpkit.engine.arithmetic import resize
@@ -22,13 +22,13 @@ from warpkit.engine.backends import resizing
 from warpkit.engine.definitions.jpeg import SAMPLING
 from warpkit.engine.definitions.lens_models import COUNTS
 from warpkit.engine.sampling import rules
-from warpkit.engine.sampling.named import ALIASES
 from warpkit.engine.sampling.resize import SUPPORT
+from warpkit.engine.sampling.rule_names import ALIASES
 from warpkit.engine.sampling.splines import is_spline
 from warpkit.flow.splatting import MODES
 from warpkit.letterboxing import PLACES, ROUNDINGS
 from warpkit.nn import NUMBERS
-from warpkit.validation.programs.asking import TAKES
+from warpkit.validation.programs.program import TAKES
 from warpkit.warp_options import IMAGE_GRADIENTS
 
 NAMES = {

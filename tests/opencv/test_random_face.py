@@ -140,7 +140,7 @@ import hashlib, sys
 import numpy as np
 import warpkit.opencv as ours
 from tests.support.face_calls import CALLS, answers
-from warpkit.engine.backends.cpu.opened import LIBRARY
+from warpkit.engine.backends.cpu.native_library import LIBRARY
 assert LIBRARY.isa == sys.argv[1]
 for name, draw in CALLS.items():
     found = hashlib.sha256()

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 import warpkit as wk
 from tests.support import ROOT
-from warpkit.engine.arithmetic.resize import RESIZE_ARITHMETICS, ZOOMS, filters_of, named_rule
+from warpkit.engine.arithmetic.resize import RESIZE_ARITHMETICS, ZOOMS, filters_of, parse_rule
 from warpkit.engine.backends import exported
 from warpkit.engine.backends.exported.blocks import EXACT, blocks_of
 
@@ -55,7 +55,7 @@ def bytes_of(*shape: int, ends: bool = False) -> Tensor:
 
 def traced(image: Tensor, size: tuple[int, int], name: str, arithmetic: str, antialias=None):
     """The exported graph's result, computed by torch's operations."""
-    return exported.resize(image, size, named_rule("resize", name, antialias, arithmetic))
+    return exported.resize(image, size, parse_rule("resize", name, antialias, arithmetic))
 
 
 @pytest.fixture

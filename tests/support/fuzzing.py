@@ -100,10 +100,10 @@ def run(name: str, case: Case, values: dict[str, Any]) -> Any:
     """The function's result, or its error, which is in the common form."""
     try:
         with warnings.catch_warnings():
-            slips = (
+            expected = (
                 r"[\w.]+: (no gradient reaches|the image has values|`\w+` above 1 leaves nothing)"
             )
-            warnings.filterwarnings("ignore", slips)
+            warnings.filterwarnings("ignore", expected)
             return case.function(**values)
     except (ValueError, TypeError) as error:
         refused = str(error)

@@ -16,7 +16,7 @@ from tests.support import hostile_programs
 from tests.support.processors import picture
 from tests.support.programs import LIBRARIES, apart, draw, installed, mistakes, traps
 from warpkit.validation import identify, pages
-from warpkit.validation.programs import asking, weights
+from warpkit.validation.programs import weights
 
 TORCH = ("pillow", "opencv", "torchvision", "torch")
 
@@ -460,7 +460,7 @@ def test_calls_are_counted_and_bounded(monkeypatch):
     found = identify(lambda x: cv2.resize(x, (140, 120)), takes="array")
     assert found.known
     assert found.calls <= 110
-    monkeypatch.setattr(asking, "MAX_CALLS", 20)
+    monkeypatch.setattr("warpkit.validation.programs.program.MAX_CALLS", 20)
     found = identify(lambda x: cv2.resize(x, (140, 120)), takes="array")
     assert found.calls == 20
     assert "20 calls" in found.reasons[0]

@@ -10,11 +10,11 @@ import pytest
 
 from tests.support.hostile_programs import PROGRAMS, SIDE, resized
 from warpkit.validation import identify
-from warpkit.validation.programs.asking import Program
 from warpkit.validation.programs.geometry import Geometry
-from warpkit.validation.programs.proof import prove, where_it_fails
+from warpkit.validation.programs.program import Program
 from warpkit.validation.programs.search import Search
 from warpkit.validation.programs.values import Measured
+from warpkit.validation.programs.verify import prove, where_it_fails
 
 
 def proved(program, found):

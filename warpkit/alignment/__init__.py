@@ -7,5 +7,5 @@ makes the steps of one level from the normal equations of `equations`, in the pa
 deformations.
 """
 
-from warpkit.alignment.pairs import Alignment as Alignment
-from warpkit.alignment.pairs import align as align
+from warpkit.alignment.registration import Alignment as Alignment
+from warpkit.alignment.registration import align as align

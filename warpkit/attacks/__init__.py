@@ -16,6 +16,7 @@ detached a gradient.
 from warpkit.attacks.compression import jpeg as jpeg
 from warpkit.attacks.distribution import AffineDistribution as AffineDistribution
 from warpkit.attacks.distribution import PerspectiveDistribution as PerspectiveDistribution
+from warpkit.attacks.expectations import expectation as expectation
 from warpkit.attacks.flow_perturbation import FlowPerturbation as FlowPerturbation
 from warpkit.attacks.flow_perturbation import optimize_flow as optimize_flow
 from warpkit.attacks.patch import Patch as Patch
@@ -34,7 +35,6 @@ from warpkit.attacks.pipeline import to_uint8 as to_uint8
 from warpkit.attacks.scaling import ScalingAttack as ScalingAttack
 from warpkit.attacks.scaling import scaling_attack as scaling_attack
 from warpkit.attacks.surface import Cylinder as Cylinder
-from warpkit.attacks.views import expectation as expectation
 from warpkit.core.public import listing
 
 __all__ = [

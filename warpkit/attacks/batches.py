@@ -10,9 +10,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from warpkit.attacks.ball import check_unit
+from warpkit.attacks.norm_ball import check_unit
 from warpkit.core import checks
-from warpkit.core.slips import without_looking
+from warpkit.core.mistakes import without_warnings
 from warpkit.engine.compositing import canvases
 from warpkit.patches import arguments
 
@@ -33,7 +33,7 @@ class Batch(NamedTuple):
 def make_batch(name: str, images: object, boxes: Any, index: Any, *extra: Any) -> Batch:
     """A batch of checked arguments."""
     batch = check_scenes(name, images)
-    data = without_looking(arguments.images)(name, batch)
+    data = without_warnings(arguments.images)(name, batch)
     boxes, index, _ = arguments.boxes(name, boxes, index, data)
     if len(boxes) == 0:
         wanted = "of shape (N, 4), (N, 5) or (N, 4, 2), at least one"
@@ -77,7 +77,7 @@ class SameImages:
         """The step's batch."""
         if callable(self.boxes):
             return make_batch(self.name, self.images, self.boxes(generator), self.index)
-        return without_looking(make_batch)(self.name, self.images, self.boxes, self.index)
+        return without_warnings(make_batch)(self.name, self.images, self.boxes, self.index)
 
 
 class BatchStream:

@@ -7,7 +7,7 @@ from typing import get_args
 import torch
 from torch import Tensor
 
-from warpkit.attacks.steps import Step
+from warpkit.attacks.pipeline_steps import Step
 from warpkit.core import checks, tracing
 from warpkit.core.numbers import check_count
 from warpkit.engine.operators.jpeg import through_file

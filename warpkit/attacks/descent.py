@@ -10,10 +10,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from warpkit.attacks.cuts import fail_without_gradient
 from warpkit.attacks.distribution import check_generator
-from warpkit.attacks.draws import Draws
-from warpkit.attacks.views import Objective, evaluate, patch_of
+from warpkit.attacks.expectations import Objective, evaluate, patch_of
+from warpkit.attacks.gradient_tracing import fail_without_gradient
+from warpkit.attacks.random_parameters import Draws
 from warpkit.core import checks
 from warpkit.core.caller_warnings import warn
 from warpkit.core.numbers import check_count

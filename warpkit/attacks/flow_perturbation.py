@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from warpkit.attacks.ball import check_unit
 from warpkit.attacks.descent import (
     MakeOptimizer,
     descend,
@@ -17,19 +16,20 @@ from warpkit.attacks.descent import (
     mean_and_gradient,
 )
 from warpkit.attacks.distribution import Distribution
-from warpkit.attacks.draws import Draws, make_capture
-from warpkit.attacks.photometric import Photometric
-from warpkit.attacks.pipeline import Pipeline
-from warpkit.attacks.steps import Function
-from warpkit.attacks.views import (
+from warpkit.attacks.expectations import (
     Objective,
     check_objective,
     draw_views,
     show_views,
     source_of,
 )
+from warpkit.attacks.norm_ball import check_unit
+from warpkit.attacks.photometric import Photometric
+from warpkit.attacks.pipeline import Pipeline
+from warpkit.attacks.pipeline_steps import Function
+from warpkit.attacks.random_parameters import Draws, make_capture
+from warpkit.core.mistakes import without_warnings
 from warpkit.core.numbers import check_count, check_positive
-from warpkit.core.slips import without_looking
 from warpkit.flow.images import warp_flow
 from warpkit.flow.splines import bspline
 from warpkit.types import MatrixLike, StepName, WarpKeywords
@@ -131,7 +131,7 @@ def optimize_flow(
 
     def moved(control: Tensor) -> Tensor:
         """The images moved by the flow of a lattice (B, m, n, 2)."""
-        return without_looking(warp_flow)(images, bspline(control, size), border="replicate")
+        return without_warnings(warp_flow)(images, bspline(control, size), border="replicate")
 
     def render(control: Tensor, piece: Draws) -> Tensor:
         """The objective's input for a lattice (B, m, k, 2), in pixels."""

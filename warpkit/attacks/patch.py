@@ -26,13 +26,13 @@ from warpkit.attacks.distribution import (
     check_generator,
     draw,
 )
-from warpkit.attacks.draws import Draws, make_capture
+from warpkit.attacks.expectations import Objective, check_objective
 from warpkit.attacks.photometric import Photometric
 from warpkit.attacks.pipeline import Pipeline
+from warpkit.attacks.pipeline_steps import Function
+from warpkit.attacks.random_parameters import Draws, make_capture
 from warpkit.attacks.scene import PatchScene, printed
-from warpkit.attacks.steps import Function
 from warpkit.attacks.surface import Cylinder, bend_of
-from warpkit.attacks.views import Objective, check_objective
 from warpkit.core import checks
 from warpkit.core.numbers import check_count, check_positive, check_range
 from warpkit.engine.compositing.canvases import Images, listed

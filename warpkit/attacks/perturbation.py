@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from warpkit.attacks.ball import make_ball
 from warpkit.attacks.descent import (
     MakeOptimizer,
     descend,
@@ -17,17 +16,18 @@ from warpkit.attacks.descent import (
     mean_and_gradient,
 )
 from warpkit.attacks.distribution import Distribution
-from warpkit.attacks.draws import Draws, make_capture
-from warpkit.attacks.photometric import Photometric
-from warpkit.attacks.pipeline import Pipeline
-from warpkit.attacks.steps import Function
-from warpkit.attacks.views import (
+from warpkit.attacks.expectations import (
     Objective,
     check_objective,
     draw_views,
     show_views,
     source_of,
 )
+from warpkit.attacks.norm_ball import make_ball
+from warpkit.attacks.photometric import Photometric
+from warpkit.attacks.pipeline import Pipeline
+from warpkit.attacks.pipeline_steps import Function
+from warpkit.attacks.random_parameters import Draws, make_capture
 from warpkit.core.numbers import check_count, check_positive
 from warpkit.types import MatrixLike, Norm, StepName, WarpKeywords
 

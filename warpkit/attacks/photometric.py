@@ -15,8 +15,8 @@ from warpkit.attacks.compression import QUALITIES, File
 from warpkit.attacks.distribution import check_generator, uniform
 from warpkit.core import checks
 from warpkit.core.integers import WHOLE_NUMBERS, plain_integer
+from warpkit.core.mistakes import warn_if_levels
 from warpkit.core.numbers import check_count, check_range
-from warpkit.core.slips import look_at_levels
 from warpkit.engine.sampling.bounds import clamped
 from warpkit.engine.sampling.reference import with_gradient_of
 from warpkit.gradients.surrogates import warn_beyond_unit
@@ -69,7 +69,7 @@ class Photometric:
         if not (math.isfinite(noise) and noise >= 0):
             checks.fail(name, "noise", "a number of at least 0", repr(self.noise))
         check_qualities(name, self.jpeg)
-        look_at_levels(name, brightness=max(map(abs, self.brightness)), noise=noise)
+        warn_if_levels(name, brightness=max(map(abs, self.brightness)), noise=noise)
 
     def sample(self, n: int, *, generator: torch.Generator | None = None) -> Tensor:
         """The draws for n views, (n, 4), float64: brightness, contrast, gamma, seed of the noise.

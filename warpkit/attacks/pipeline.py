@@ -11,11 +11,7 @@ from torch import Tensor
 
 from warpkit.attacks.albums import check_album
 from warpkit.attacks.pictures import Picture, Pictures, check_pictures, photographed
-from warpkit.attacks.processors.calls import Call
-from warpkit.attacks.processors.operations import sides
-from warpkit.attacks.processors.program import Processor, processor_of
-from warpkit.attacks.processors.sizes import Size
-from warpkit.attacks.steps import (
+from warpkit.attacks.pipeline_steps import (
     Rounding,
     Step,
     check_gradient,
@@ -23,6 +19,10 @@ from warpkit.attacks.steps import (
     stops_recomputation,
     values_of,
 )
+from warpkit.attacks.processors.calls import Call
+from warpkit.attacks.processors.operations import sides
+from warpkit.attacks.processors.program import Processor, processor_of
+from warpkit.attacks.processors.sizes import Size
 from warpkit.core import checks
 from warpkit.types import Library
 

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from warpkit.attacks.ball import clamp_rounding
+from warpkit.attacks.norm_ball import clamp_rounding
 from warpkit.core import checks
 from warpkit.core.numbers import check_count, check_positive
 from warpkit.gradients.surrogates import quantize, through_uint8

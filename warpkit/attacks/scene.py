@@ -8,9 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from warpkit.attacks.draws import Capture, Draws
-from warpkit.attacks.views import views
-from warpkit.core.slips import without_looking
+from warpkit.attacks.expectations import views
+from warpkit.attacks.random_parameters import Capture, Draws
+from warpkit.core.mistakes import without_warnings
 from warpkit.engine.compositing.canvases import Images, listed
 from warpkit.flow.images import warp_flow
 from warpkit.geometry import affine_matrix, box_to_matrix, compose, image_center
@@ -77,7 +77,7 @@ class PatchScene:
         if draws.camera is not None:
             matrices = compose(matrices, draws.camera.to(matrices)[:, self.index])
         paste: Any = paste_patches if self.arithmetic == "exact" else self._paste_on_frames
-        pasted = without_looking(paste)(
+        pasted = without_warnings(paste)(
             self._scenes(n, draws.camera),
             patches if len(patches) > 1 else patches[0],
             matrices.movedim(0, 1).flatten(0, 1),

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from warpkit.core import checks
+from warpkit.core.mistakes import warn_if_points
 from warpkit.core.numbers import check_positive
-from warpkit.core.slips import look_at_flow
 from warpkit.geometry import image_center
 
 
@@ -69,5 +69,5 @@ def bend_of(name: str, surface: Any, patch_size: tuple[int, int], like: Tensor) 
     if flow.shape != (*patch_size, 2):
         checks.fail(name, "surface", wanted, checks.shape_of(flow))
     checks.check_device(name, "surface", flow, like.device)
-    look_at_flow(name, flow)
+    warn_if_points(name, flow)
     return flow

@@ -12,15 +12,15 @@ from warpkit.camera.spheres import rendered
 from warpkit.camera.views import as_view
 from warpkit.core import checks
 from warpkit.core.lasting import lasting
+from warpkit.core.mistakes import warn_if_not_2_to_1
 from warpkit.core.numbers import check_count
 from warpkit.core.sharding import batched
-from warpkit.core.slips import look_at_sphere
 from warpkit.engine.backends import select_backend
 from warpkit.engine.sampling import sphere as definition
 from warpkit.engine.sampling.antialias import check_antialias
 from warpkit.engine.sampling.labels import as_bits, as_labels
-from warpkit.engine.sampling.named import check_nearest, named_rule
 from warpkit.engine.sampling.reference import compute_dtype, convert
+from warpkit.engine.sampling.rule_names import check_nearest, parse_rule
 from warpkit.engine.sampling.rules import TAPS, SamplingRule, taps
 from warpkit.types import Interpolation
 
@@ -58,9 +58,9 @@ def to_cube(
     """
     name = "to_cube"
     sphere = checks.check_image(name, "sphere", sphere, labels=True)
-    look_at_sphere(name, "sphere", sphere.shape[-2:])
+    warn_if_not_2_to_1(name, "sphere", sphere.shape[-2:])
     height = width = check_count(name, "side", side)
-    rule = named_rule(name, interpolation, "wrap", "exact")
+    rule = parse_rule(name, interpolation, "wrap", "exact")
     check_nearest(name, rule, sphere)
     antialias = check_antialias(name, antialias)
     checks.check_labels(name, "antialias", antialias, sphere.dtype, "False", antialias is False)
@@ -91,8 +91,8 @@ def from_cube(
     if cube.ndim < 4 or cube.shape[-4] != 6 or cube.shape[-1] != cube.shape[-2]:
         checks.fail(name, "cube", "of shape (..., 6, C, side, side)", checks.shape_of(cube))
     height, width = checks.check_size(name, "size", size)
-    look_at_sphere(name, "size", (height, width))
-    rule = named_rule(name, interpolation, "replicate", "exact")
+    warn_if_not_2_to_1(name, "size", (height, width))
+    rule = parse_rule(name, interpolation, "replicate", "exact")
     check_nearest(name, rule, cube)
     side = cube.shape[-1]
     bits = as_bits(cube)

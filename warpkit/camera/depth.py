@@ -14,8 +14,8 @@ from warpkit.camera.arguments import Names, as_any_lens, given
 from warpkit.camera.poses import as_pose
 from warpkit.camera.views import directions
 from warpkit.core import checks
+from warpkit.core.mistakes import warn_if_16_bit_camera, warn_if_relative_camera
 from warpkit.core.sharding import batched
-from warpkit.core.slips import look_at_camera, look_at_digits
 from warpkit.core.tracing import is_eager
 from warpkit.engine.definitions import depth as definition
 from warpkit.engine.definitions import finite, lens_models, lens_rays
@@ -27,7 +27,7 @@ from warpkit.engine.operators.depth_warp import SHOWN
 from warpkit.engine.sampling.fill import checked_fill
 from warpkit.engine.sampling.layout import restore_memory_format
 from warpkit.engine.sampling.maps import pixel_points
-from warpkit.engine.sampling.named import check_nearest, named_rule
+from warpkit.engine.sampling.rule_names import check_nearest, parse_rule
 from warpkit.engine.sampling.rules import SamplingRule
 from warpkit.geometry.arguments import floats
 from warpkit.types import Border, DepthKind, Interpolation, LensModel, MatrixLike, NumbersLike
@@ -195,7 +195,7 @@ occluded=None)
     """
     name = "warp_depth"
     image = checks.check_image(name, "image", image, labels=True)
-    rule = named_rule(name, interpolation, border, "exact")
+    rule = parse_rule(name, interpolation, border, "exact")
     check_nearest(name, rule, image)
     if border == "transparent":
         wanted = "another border: `valid` says what to keep of a background"
@@ -261,8 +261,8 @@ def _scene(
     depth = _as_depth(name, "depth", depth, device)
     device, mine = depth.device, (depth.shape[-2], depth.shape[-1])
     own = other = as_any_lens(name, camera_matrix, distortion, model, device)
-    look_at_camera(name, "camera_matrix", own.tensors()[:4], mine)
-    look_at_digits(name, mine, camera_matrix=camera_matrix, distortion=distortion, pose=pose)
+    warn_if_relative_camera(name, "camera_matrix", own.tensors()[:4], mine)
+    warn_if_16_bit_camera(name, mine, camera_matrix=camera_matrix, distortion=distortion, pose=pose)
     if other_matrix is None:
         for argument, value in (
             ("other_distortion", other_distortion),
@@ -278,9 +278,9 @@ def _scene(
         there = model if other_model is None else other_model
         other = as_any_lens(name, other_matrix, other_distortion, there, device, OTHER)
         if size is not None:
-            look_at_camera(name, "other_matrix", other.tensors()[:4], size)
+            warn_if_relative_camera(name, "other_matrix", other.tensors()[:4], size)
             numbers = {"other_matrix": other_matrix, "other_distortion": other_distortion}
-            look_at_digits(name, size, **numbers)
+            warn_if_16_bit_camera(name, size, **numbers)
     moves = as_pose(name, pose, device)
     shapes = {
         "depth": depth.shape[:-2],

@@ -11,8 +11,8 @@ from warpkit import warp
 from warpkit.camera.arguments import as_lens
 from warpkit.camera.maps import as_view, distorting, undistorting
 from warpkit.core import checks
+from warpkit.core.mistakes import warn_if_16_bit_camera, warn_if_relative_camera
 from warpkit.core.sharding import batched
-from warpkit.core.slips import look_at_camera, look_at_digits
 from warpkit.types import (
     Arithmetic,
     BackendName,
@@ -67,13 +67,13 @@ def undistort(
     image = checks.check_image(name, "image", image, labels=True)
     args = (camera_matrix, distortion, rotation, new_camera_matrix, model)
     lens, view = as_view(name, *args, image.device)
-    look_at_camera(name, "camera_matrix", lens.tensors()[:4], image.shape[-2:])
+    warn_if_relative_camera(name, "camera_matrix", lens.tensors()[:4], image.shape[-2:])
     points = undistorting(lens, view, _size(name, size, image))
-    rule = warp.named_rule(name, interpolation, border, arithmetic)
+    rule = warp.parse_rule(name, interpolation, border, arithmetic)
     made_of = {"camera_matrix": camera_matrix, "distortion": distortion}
     others = {"rotation": rotation, "new_camera_matrix": new_camera_matrix}
     made_of |= {argument: value for argument, value in others.items() if value is not None}
-    look_at_digits(name, image.shape[-2:], **made_of)
+    warn_if_16_bit_camera(name, image.shape[-2:], **made_of)
     options: dict[str, Any] = {"antialias": antialias, "made_of": made_of}
     return warp.remap_by(name, image, points, rule, border_value, background, backend, **options)
 
@@ -109,11 +109,11 @@ def distort(
     name = "distort"
     image = checks.check_image(name, "image", image, labels=True)
     lens = as_lens(name, camera_matrix, distortion, model, image.device)
-    look_at_camera(name, "camera_matrix", lens.tensors()[:4], image.shape[-2:])
+    warn_if_relative_camera(name, "camera_matrix", lens.tensors()[:4], image.shape[-2:])
     points = distorting(lens, _size(name, size, image))
-    rule = warp.named_rule(name, interpolation, border, arithmetic)
+    rule = warp.parse_rule(name, interpolation, border, arithmetic)
     made_of = {"camera_matrix": camera_matrix, "distortion": distortion}
-    look_at_digits(name, image.shape[-2:], **made_of)
+    warn_if_16_bit_camera(name, image.shape[-2:], **made_of)
     options: dict[str, Any] = {"antialias": antialias, "made_of": made_of}
     return warp.remap_by(name, image, points, rule, border_value, background, backend, **options)
 

@@ -11,8 +11,8 @@ from torch import Tensor
 from warpkit.camera.arguments import as_lens, given
 from warpkit.camera.points import new_view, own_view, undistorted
 from warpkit.core import checks
+from warpkit.core.mistakes import warn_if_16_bit_camera, warn_if_relative_camera
 from warpkit.core.sharding import batched
-from warpkit.core.slips import look_at_camera, look_at_digits
 from warpkit.engine.definitions.lens_models import Lens
 from warpkit.engine.operators.inverse import inverse_map
 from warpkit.engine.operators.lens_field import lens_field
@@ -50,10 +50,10 @@ def undistort_map(
         name, camera_matrix, distortion, rotation, new_camera_matrix, model, kind[0]
     )
     height, width = checks.check_size(name, "size", size)
-    look_at_camera(name, "camera_matrix", lens.tensors()[:4], (height, width))
+    warn_if_relative_camera(name, "camera_matrix", lens.tensors()[:4], (height, width))
     numbers = {"camera_matrix": camera_matrix, "distortion": distortion}
     numbers |= {"rotation": rotation, "new_camera_matrix": new_camera_matrix}
-    look_at_digits(name, (height, width), **numbers)
+    warn_if_16_bit_camera(name, (height, width), **numbers)
     return undistorting(lens, view, (height, width)).to(kind[1])
 
 
@@ -79,8 +79,8 @@ def distort_map(
     device, dtype = checks.result_kind(camera_matrix, distortion)
     lens = as_lens(name, camera_matrix, distortion, model, device)
     height, width = checks.check_size(name, "size", size)
-    look_at_camera(name, "camera_matrix", lens.tensors()[:4], (height, width))
-    look_at_digits(name, (height, width), camera_matrix=camera_matrix, distortion=distortion)
+    warn_if_relative_camera(name, "camera_matrix", lens.tensors()[:4], (height, width))
+    warn_if_16_bit_camera(name, (height, width), camera_matrix=camera_matrix, distortion=distortion)
     return distorting(lens, (height, width)).to(dtype)
 
 

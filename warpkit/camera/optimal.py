@@ -11,8 +11,8 @@ from torch import Tensor
 from warpkit.camera.arguments import as_lens
 from warpkit.camera.points import directions
 from warpkit.core import checks
+from warpkit.core.mistakes import warn_if_16_bit_camera, warn_if_relative_camera
 from warpkit.core.sharding import batched
-from warpkit.core.slips import look_at_camera, look_at_digits
 from warpkit.engine.definitions import finite
 from warpkit.engine.definitions.lens_models import Lens
 from warpkit.engine.operators import lens_inverse
@@ -83,8 +83,8 @@ def optimal_camera_matrix(
     checks.check_values(name, "alpha", outside, "within [0, 1]", alpha.detach())
     checks.broadcast_batch(name, camera_matrix=lens.fx.shape, alpha=alpha.shape)
     size = checks.check_size(name, "size", size)
-    look_at_camera(name, "camera_matrix", lens.tensors()[:4], size)
-    look_at_digits(name, size, camera_matrix=camera_matrix, distortion=distortion)
+    warn_if_relative_camera(name, "camera_matrix", lens.tensors()[:4], size)
+    warn_if_16_bit_camera(name, size, camera_matrix=camera_matrix, distortion=distortion)
     new = size if new_size is None else checks.check_size(name, "new_size", new_size)
     square = checks.check_bool(name, "square", square)
     fixed, _ = finite.finite_lens(lens.detach().beside(1))

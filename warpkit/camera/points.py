@@ -9,8 +9,8 @@ from torch import Tensor
 
 from warpkit.camera.arguments import as_lens, given
 from warpkit.core import checks
+from warpkit.core.mistakes import warn_if_16_bit_camera
 from warpkit.core.sharding import batched
-from warpkit.core.slips import look_at_digits
 from warpkit.core.tracing import is_readable
 from warpkit.engine.definitions import finite, lens_models
 from warpkit.engine.definitions.lens_models import Lens
@@ -50,7 +50,7 @@ def distort_points(
     lens = as_lens(name, camera_matrix, distortion, model, points.device)
     view = new_view(name, rotation, new_camera_matrix, lens, points.device)
     numbers = {"camera_matrix": camera_matrix, "distortion": distortion, "rotation": rotation}
-    _look_at_digits(name, lens, points=of, new_camera_matrix=new_camera_matrix, **numbers)
+    _warn_if_16_bit_camera(name, lens, points=of, new_camera_matrix=new_camera_matrix, **numbers)
     _check_batches(name, points, lens, view)
     moved = distorted(lens.beside(1), points.double(), view).to(dtype)
     return moved[..., 0, :] if single else moved
@@ -90,20 +90,20 @@ def undistort_points(
     lens = as_lens(name, camera_matrix, distortion, model, points.device)
     view = new_view(name, rotation, new_camera_matrix, lens, points.device)
     numbers = {"camera_matrix": camera_matrix, "distortion": distortion, "rotation": rotation}
-    _look_at_digits(name, lens, points=of, new_camera_matrix=new_camera_matrix, **numbers)
+    _warn_if_16_bit_camera(name, lens, points=of, new_camera_matrix=new_camera_matrix, **numbers)
     _check_batches(name, points, lens, view)
     moved, converged = undistorted(lens.beside(1), points.double(), view)
     moved = moved.to(dtype)
     return (moved[..., 0, :], converged[..., 0]) if single else (moved, converged)
 
 
-def _look_at_digits(name: str, lens: Lens, **numbers: Any) -> None:
-    """`look_at_digits` for an image whose middle is the camera's centre."""
+def _warn_if_16_bit_camera(name: str, lens: Lens, **numbers: Any) -> None:
+    """`warn_if_16_bit_camera` for an image whose middle is the camera's centre."""
     centre = [position.detach() for position in (lens.cy, lens.cx)]
     halves = any("float16" in str(getattr(value, "dtype", "")) for value in numbers.values())
     if halves and is_readable(centre[0]) and centre[0].numel():
         ends = [2 * position.abs().max().nan_to_num(0.0, 0.0, 0.0).item() for position in centre]
-        look_at_digits(name, (round(ends[0]), round(ends[1])), **numbers)
+        warn_if_16_bit_camera(name, (round(ends[0]), round(ends[1])), **numbers)
 
 
 def _check_batches(name: str, points: Tensor, lens: Lens, view: Tensor | None) -> None:

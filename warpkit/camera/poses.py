@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from warpkit.camera.views import look_at_rotation
+from warpkit.camera.views import warn_if_no_rotation
 from warpkit.core import checks
 from warpkit.core.sharding import batched
 from warpkit.geometry.arguments import floats
@@ -39,7 +39,7 @@ def pose(rotation: MatrixLike, translation: NumbersLike) -> Tensor:
     shift = floats(name, "translation", translation, device)
     checks.check_device(name, "translation", shift, turn.device, "`rotation`")
     checks.check_last(name, "translation", shift, 3)
-    look_at_rotation(name, "`rotation`", turn.detach(), SHEARED)
+    warn_if_no_rotation(name, "`rotation`", turn.detach(), SHEARED)
     shapes = {"rotation": turn.shape[:-2], "translation": shift.shape[:-1]}
     batch = checks.broadcast_batch(name, **shapes)
     columns = turn.to(dtype).expand(*batch, 3, 3), shift.to(dtype).expand(*batch, 3)[..., None]
@@ -67,5 +67,5 @@ def as_pose(
         bad = (last != last.new_tensor((0, 0, 0, 1))).any(-1)
         checks.check_values(name, argument, bad, "a matrix with the last row (0, 0, 0, 1)", last)
         given = given[..., :3, :]
-    look_at_rotation(name, f"the rotation of `{argument}`", given.detach()[..., :3], SHEARED)
+    warn_if_no_rotation(name, f"the rotation of `{argument}`", given.detach()[..., :3], SHEARED)
     return given

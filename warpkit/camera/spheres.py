@@ -15,9 +15,9 @@ from warpkit import warp
 from warpkit.camera.views import View, as_view, is_plain, pixels, rays, to_rays
 from warpkit.core import checks
 from warpkit.core.caller_warnings import warn_of_lost_gradients
+from warpkit.core.mistakes import warn_if_not_2_to_1
 from warpkit.core.shapes import broadcast_shapes
 from warpkit.core.sharding import batched
-from warpkit.core.slips import look_at_sphere
 from warpkit.core.tracing import peel, wants_gradient
 from warpkit.engine.backends import spheres
 from warpkit.engine.sampling import sphere as definition
@@ -29,7 +29,7 @@ from warpkit.engine.sampling.antialias import (
     mean_of_samples,
 )
 from warpkit.engine.sampling.maps import map_points, to_3x3
-from warpkit.engine.sampling.named import check_nearest, named_rule
+from warpkit.engine.sampling.rule_names import check_nearest, parse_rule
 from warpkit.types import Interpolation, LensModel, MatrixLike, NumbersLike
 
 LATTICE = 64
@@ -100,11 +100,11 @@ def from_sphere(
     """
     name = "from_sphere"
     sphere = checks.check_image(name, "sphere", sphere, labels=True)
-    rule = named_rule(name, interpolation, "wrap", "exact")
+    rule = parse_rule(name, interpolation, "wrap", "exact")
     check_nearest(name, rule, sphere)
     antialias = check_antialias(name, antialias)
     checks.check_labels(name, "antialias", antialias, sphere.dtype, "False", antialias is False)
-    look_at_sphere(name, "sphere", sphere.shape[-2:])
+    warn_if_not_2_to_1(name, "sphere", sphere.shape[-2:])
     height, width = checks.check_size(name, "size", size)
     numbers = (field_of_view, camera_matrix, rotation, distortion)
     view = as_view(name, (height, width), sphere.device, *numbers, model)
@@ -147,9 +147,9 @@ def to_sphere(
     """
     name = "to_sphere"
     view = checks.check_image(name, "view", view, labels=True)
-    rule = named_rule(name, interpolation, "constant", "exact")
+    rule = parse_rule(name, interpolation, "constant", "exact")
     shape = checks.check_size(name, "size", size)
-    look_at_sphere(name, "size", shape)
+    warn_if_not_2_to_1(name, "size", shape)
     numbers = (field_of_view, camera_matrix, rotation, distortion)
     height, width = view.shape[-2:]
     shown = as_view(name, (height, width), view.device, *numbers, model)

@@ -12,9 +12,9 @@ from warpkit.camera.depth import rays_of
 from warpkit.camera.poses import as_pose
 from warpkit.core import checks
 from warpkit.core.integers import WHOLE_NUMBERS, plain_integer
+from warpkit.core.mistakes import warn_if_16_bit_camera, warn_if_relative_camera
 from warpkit.core.numbers import listed
 from warpkit.core.sharding import batched
-from warpkit.core.slips import look_at_camera, look_at_digits
 from warpkit.engine.definitions import lens_models, lens_rays
 from warpkit.engine.definitions.depth import KINDS
 from warpkit.engine.definitions.lens_models import COUNTS, Lens
@@ -200,9 +200,9 @@ def _cameras(
     """The cameras of a view of `size` and of sources (..., V, C, H, W)."""
     device, there = sources.device, (sources.shape[-2], sources.shape[-1])
     own = as_any_lens(name, camera_matrix, distortion, model, device)
-    look_at_camera(name, "camera_matrix", own.tensors()[:4], size)
+    warn_if_relative_camera(name, "camera_matrix", own.tensors()[:4], size)
     numbers = {"camera_matrix": camera_matrix, "distortion": distortion, "poses": poses}
-    look_at_digits(name, size, **numbers)
+    warn_if_16_bit_camera(name, size, **numbers)
     counts = {"sources": sources.shape[-4]}
     if source_matrices is None:
         left_out = (("source_distortions", source_distortions), ("source_model", source_model))
@@ -218,9 +218,9 @@ def _cameras(
         others = _others(
             name, source_matrices, source_distortions, source_model or model, counts, device
         )
-        look_at_camera(name, "source_matrices", others.tensors()[:4], there)
+        warn_if_relative_camera(name, "source_matrices", others.tensors()[:4], there)
         numbers = {"source_matrices": source_matrices, "source_distortions": source_distortions}
-        look_at_digits(name, there, **numbers)
+        warn_if_16_bit_camera(name, there, **numbers)
     moves = as_pose(name, poses, device, "poses", "V, ")
     _check_views(name, {**counts, "poses": moves.shape[-3]})
     return _Cameras(own, others, moves)

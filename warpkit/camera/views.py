@@ -14,8 +14,8 @@ from torch import Tensor
 from warpkit.camera.arguments import as_any_lens, camera
 from warpkit.core import checks, exports
 from warpkit.core.caller_warnings import warn
+from warpkit.core.mistakes import warn_if_16_bit_camera, warn_if_relative_camera
 from warpkit.core.shapes import broadcast_shapes
-from warpkit.core.slips import look_at_camera, look_at_digits
 from warpkit.core.tracing import is_eager, is_readable
 from warpkit.engine.definitions import finite, lens_models, lens_rays
 from warpkit.engine.definitions.lens_models import COUNTS, Lens
@@ -77,15 +77,15 @@ def as_view(
         matrix = camera(name, camera_matrix, device).double()
     lens = as_any_lens(name, matrix, distortion, model, device)
     if camera_matrix is not None:
-        look_at_camera(name, "camera_matrix", lens.tensors()[:4], size)
+        warn_if_relative_camera(name, "camera_matrix", lens.tensors()[:4], size)
     numbers = {"camera_matrix": camera_matrix, "rotation": rotation, "distortion": distortion}
-    look_at_digits(name, size, **numbers)
+    warn_if_16_bit_camera(name, size, **numbers)
     if rotation is None:
         turn = torch.eye(3, dtype=torch.float64, device=device)
     else:
         turn = as_matrix(name, rotation, "rotation", device, (3,))
         backward = "Its transpose maps the view to the sphere"
-        look_at_rotation(name, "`rotation`", turn.detach(), backward)
+        warn_if_no_rotation(name, "`rotation`", turn.detach(), backward)
         turn = turn.double()
     shapes = {"camera_matrix, distortion": lens.fx.shape, "rotation": turn.shape[:-2]}
     checks.broadcast_batch(name, **shapes)
@@ -114,7 +114,7 @@ def _matrix_of_field(
     return matrix_of(((focal, zero, cx), (zero, focal, cy), (zero, zero, one)))
 
 
-def look_at_rotation(name: str, argument: str, turn: Tensor, otherwise: str) -> None:
+def warn_if_no_rotation(name: str, argument: str, turn: Tensor, otherwise: str) -> None:
     """Warn about a matrix (..., 3, 3) that is not a rotation, as may happen in training.
 
     argument: what has it; otherwise: what happens with it then.

@@ -14,7 +14,7 @@ from warpkit.cli.image_kinds import Picture
 from warpkit.cli.options import Numbers
 from warpkit.cli.sizes import check_size
 from warpkit.cli.warp.work import mix_visible
-from warpkit.engine.arithmetic.resize import named_rule
+from warpkit.engine.arithmetic.resize import parse_rule
 from warpkit.types import Filter, ResizeArithmetic
 
 
@@ -36,7 +36,7 @@ class Options:
         if self.size:
             check_size("--size", *self.size)
         try:
-            named_rule("resize", self.interpolation, self.antialias, self.arithmetic)
+            parse_rule("resize", self.interpolation, self.antialias, self.arithmetic)
         except ValueError as error:
             raise CommandError(str(error).replace("`", "--", 1).replace("`", "", 1)) from None
 

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 import warpkit as wk
 from warpkit.cli.errors import CommandError
 from warpkit.cli.options import Numbers
-from warpkit.engine.arithmetic.resize import named_rule
+from warpkit.engine.arithmetic.resize import parse_rule
 from warpkit.engine.backends.exported import SIZED, any_size
 from warpkit.types import Filter, ResizeArithmetic
 
@@ -24,7 +24,7 @@ def check_filter(
 ) -> None:
     """Reject filters that the arithmetic or ONNX lacks."""
     try:
-        named_rule("resize", interpolation, antialias, arithmetic)
+        parse_rule("resize", interpolation, antialias, arithmetic)
     except ValueError as error:
         raise CommandError(str(error).replace("`", "--", 1).replace("`", "", 1)) from None
     if any_source and not (arithmetic == "pillow" and interpolation in any_size.FILTERS):

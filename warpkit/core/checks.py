@@ -17,9 +17,9 @@ from torch import Tensor
 
 from warpkit.core.errors import fail as fail
 from warpkit.core.integers import WHOLE_NUMBERS, plain_integer
-from warpkit.core.names import instead_of
+from warpkit.core.mistakes import warn_if_channels_last
+from warpkit.core.names import suggest
 from warpkit.core.shapes import broadcast_shapes
-from warpkit.core.slips import look_at_layout
 from warpkit.core.tracing import is_readable
 
 FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
@@ -60,7 +60,7 @@ def kind_of(value: object) -> str:
 def check_name(function: str, argument: str, value: object, names: Collection[Name]) -> Name:
     """`value` must be one of `names`, which the message lists."""
     if not isinstance(value, str) or value not in names:
-        hint = instead_of(argument, value)
+        hint = suggest(argument, value)
         got = repr(value) + (hint if any(repr(name) in hint for name in names) else "")
         fail(function, argument, "one of " + ", ".join(map(repr, names)), got)
     return value  # pyright: ignore[reportReturnType]
@@ -120,7 +120,7 @@ def check_image(
     if min(image.shape[-3:]) < 1:
         fail(function, argument, "at least one channel and one pixel a side", shape_of(image))
     if look:
-        look_at_layout(function, argument, image.shape)
+        warn_if_channels_last(function, argument, image.shape)
     return image
 
 

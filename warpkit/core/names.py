@@ -77,7 +77,7 @@ PILLOW = ("NEAREST", "LANCZOS", "BILINEAR", "BICUBIC", "BOX", "HAMMING")
 """Pillow's filters by their number; torchvision has the same numbers."""
 
 
-def instead_of(argument: str, value: object, *, numbers: Collection[str] = ("cv2",)) -> str:
+def suggest(argument: str, value: object, *, numbers: Collection[str] = ("cv2",)) -> str:
     """The suggestion for `value`, in brackets; empty for unknown names.
 
     numbers: the libraries whose constant a whole number may be, "cv2" and "PIL".
@@ -130,7 +130,7 @@ KEYWORDS = {
 """warpkit's keyword, between the first pair of ` `, by the other name, with a note."""
 
 
-def instead_of_keyword(keyword: str, parameters: Collection[str]) -> str | None:
+def suggest_keyword(keyword: str, parameters: Collection[str]) -> str | None:
     """What a keyword must be of a function that has these `parameters`; None if it is unknown."""
     if keyword == "align_corners":
         return "left out: there is none in pixels; to_theta and from_theta take it"

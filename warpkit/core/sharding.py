@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, ParamSpec, TypeVar, cast
 import torch
 
 from warpkit.core.errors import end_at
-from warpkit.core.names import instead_of_keyword
+from warpkit.core.names import suggest_keyword
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -90,7 +90,7 @@ def _named_elsewhere(shardable: Shardable, kwargs: Mapping[str, Any]) -> str | N
     """The message about a keyword that the function has under another name."""
     names = shardable.signature.parameters
     for keyword, value in kwargs.items():
-        if keyword not in names and (wanted := instead_of_keyword(keyword, names)):
+        if keyword not in names and (wanted := suggest_keyword(keyword, names)):
             said = f"`{keyword}` must be {wanted}, got {keyword}={value!r:.60}"
             return f"{shardable.function.__name__}: {said}"
     return None

@@ -9,15 +9,15 @@ from torch import Tensor
 
 from warpkit import warp
 from warpkit.core import checks
+from warpkit.core.mistakes import warn_if_no_pixels, warn_if_points
 from warpkit.core.numbers import check_count
 from warpkit.core.sharding import batched
-from warpkit.core.slips import look_at_flow, look_at_points
 from warpkit.engine.operators.inverse import inverse_map
 from warpkit.engine.sampling.maps import output_points, pixel_points
 from warpkit.engine.sampling.reference import compute_dtype
 from warpkit.engine.sampling.rules import SamplingRule
 from warpkit.flow.arguments import as_field
-from warpkit.flow.places import places
+from warpkit.flow.positions import places
 from warpkit.geometry.arguments import as_matrix
 from warpkit.types import FlowLike, MatrixLike, PointsLike
 
@@ -64,7 +64,7 @@ def from_points(points: PointsLike) -> Tensor:
     name = "from_points"
     device, dtype = checks.result_kind(points)
     given = as_field(name, "points", points, device)
-    look_at_points(name, given, given.shape[-3:-1])
+    warn_if_no_pixels(name, given, given.shape[-3:-1])
     field = given.double()
     return (field - pixel_points(field.shape[-3:-1], field.dtype, field.device)).to(dtype)
 
@@ -83,7 +83,7 @@ def to_points(flow: FlowLike) -> Tensor:
     name = "to_points"
     device, dtype = checks.result_kind(flow)
     field = as_field(name, "flow", flow, device)
-    look_at_flow(name, field)
+    warn_if_points(name, field)
     return places(field).to(dtype)
 
 
@@ -106,8 +106,8 @@ def compose(first: FlowLike, second: FlowLike) -> Tensor:
     first = as_field(name, "first", first, device)
     second = as_field(name, "second", second, device or first.device)
     checks.broadcast_batch(name, first=first.shape[:-3], second=second.shape[:-3])
-    if not look_at_flow(name, first, argument="first"):
-        look_at_flow(name, second, first.shape[-3:-1], "second")
+    if not warn_if_points(name, first, argument="first"):
+        warn_if_points(name, second, first.shape[-3:-1], "second")
     wide = compute_dtype(dtype)
     return _composed(name, first.to(wide), second.to(wide)).to(dtype)
 
@@ -129,7 +129,7 @@ def integrate(velocity: FlowLike, *, steps: int = 7) -> Tensor:
     device, dtype = checks.result_kind(velocity)
     field = as_field(name, "velocity", velocity, device)
     steps = check_count(name, "steps", steps, 0, MOST_STEPS)
-    look_at_flow(name, field, argument="velocity")
+    warn_if_points(name, field, argument="velocity")
     field = field.to(compute_dtype(dtype)) * 2.0**-steps
     for _ in range(steps):
         field = _composed(name, field, field)
@@ -150,7 +150,7 @@ def jacobian_determinant(flow: FlowLike) -> Tensor:
     name = "jacobian_determinant"
     device, dtype = checks.result_kind(flow)
     given = as_field(name, "flow", flow, device)
-    look_at_flow(name, given)
+    warn_if_points(name, given)
     field = given.double()
     (ux, vx), (uy, vy) = (_slopes(field, axis).unbind(-1) for axis in (-2, -3))
     return ((1 + ux) * (1 + vy) - uy * vx).to(dtype)

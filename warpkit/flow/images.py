@@ -8,10 +8,10 @@ from torch import Tensor
 
 from warpkit import warp
 from warpkit.core import checks
+from warpkit.core.mistakes import warn_if_points
 from warpkit.core.sharding import batched
-from warpkit.core.slips import look_at_flow
-from warpkit.engine.sampling.named import named_rule
 from warpkit.engine.sampling.reference import with_gradient_of
+from warpkit.engine.sampling.rule_names import parse_rule
 from warpkit.flow.arguments import as_field
 from warpkit.types import Arithmetic, BackendName, Border, FlowLike, NumbersLike, WarpInterpolation
 
@@ -44,9 +44,9 @@ def warp_flow(
     """
     name = "warp_flow"
     image = checks.check_image(name, "image", image, labels=True)
-    rule = named_rule(name, interpolation, border, arithmetic, splines=True)
+    rule = parse_rule(name, interpolation, border, arithmetic, splines=True)
     flow = as_field(name, "flow", flow, image.device)
-    look_at_flow(name, flow, image.shape[-2:])
+    warn_if_points(name, flow, image.shape[-2:])
     result = warp.remap_by(
         name, image, flow, rule, border_value, background, backend, made_of={"flow": flow},
         relative=True, antialias=antialias,

@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 
 from warpkit.core import checks, exports
+from warpkit.core.mistakes import warn_if_points
 from warpkit.core.shapes import broadcast_shapes
 from warpkit.core.sharding import batched
-from warpkit.core.slips import look_at_flow
 from warpkit.core.tracing import is_eager, is_readable, wants_gradient
 from warpkit.engine.sampling.bounds import clamped
 from warpkit.engine.sampling.maps import pixel_points
@@ -71,7 +71,7 @@ def invert(flow: FlowLike) -> InverseFlow:
     """
     device, dtype = checks.result_kind(flow)
     given = as_field("invert", "flow", flow, device)
-    look_at_flow("invert", given)
+    warn_if_points("invert", given)
     field = given.double()
     size = field.shape[-3:-1]
     targets = pixel_points(size, torch.float64, field.device).flatten(0, 1)
@@ -102,7 +102,7 @@ def transform_points(points: PointsLike, flow: FlowLike) -> tuple[Tensor, Tensor
     points, single = as_points(name, points, device)
     given = as_field(name, "flow", flow, device or points.device)
     checks.broadcast_batch(name, points=points.shape[:-2], flow=given.shape[:-3])
-    look_at_flow(name, given)
+    warn_if_points(name, given)
     field = given.double()
     places, _, valid = _solve(field, points.double())
     places = places.to(dtype)

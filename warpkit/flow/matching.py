@@ -12,8 +12,8 @@ from torch import Tensor
 
 from warpkit.core import checks
 from warpkit.core.integers import WHOLE_NUMBERS, plain_integer
+from warpkit.core.mistakes import warn_if_points
 from warpkit.core.sharding import batched
-from warpkit.core.slips import look_at_flow
 from warpkit.engine.definitions.correlation import Square
 from warpkit.engine.operators import correlation as operator
 from warpkit.engine.sampling import features
@@ -76,7 +76,7 @@ def correlation(
     tensors = [first, second]
     if flow is not None:
         tensors.append(_flow(name, flow, size, first.device))
-        look_at_flow(name, tensors[2], second.shape[-2:])
+        warn_if_points(name, tensors[2], second.shape[-2:])
     shapes = zip(("first", "second", "flow"), tensors, strict=False)
     checks.broadcast_batch(name, **{argument: t.shape[:-3] for argument, t in shapes})
     kind = compute_dtype(first.dtype)

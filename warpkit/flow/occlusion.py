@@ -6,12 +6,12 @@ import torch
 from torch import Tensor
 
 from warpkit.core import checks
+from warpkit.core.mistakes import warn_if_points, without_warnings
 from warpkit.core.numbers import check_positive
 from warpkit.core.sharding import batched
-from warpkit.core.slips import look_at_flow, without_looking
 from warpkit.flow.arguments import as_field
 from warpkit.flow.fields import compose
-from warpkit.flow.places import places
+from warpkit.flow.positions import places
 from warpkit.types import FlowLike
 
 
@@ -36,8 +36,8 @@ def consistency(forward: FlowLike, backward: FlowLike, *, tolerance: float = 1.0
     checks.broadcast_batch(name, forward=there.shape[:-3], backward=back.shape[:-3])
     tolerance = check_positive(name, "tolerance", tolerance)
     for argument, flow in (("forward", there), ("backward", back)):
-        look_at_flow(name, flow, argument=argument)
-    returned = without_looking(compose)(back, there).norm(dim=-1) <= tolerance
+        warn_if_points(name, flow, argument=argument)
+    returned = without_warnings(compose)(back, there).norm(dim=-1) <= tolerance
     ends = torch.tensor(back.shape[-3:-1][::-1], device=there.device) - 0.5
     target = places(there)
     return returned & ((target >= -0.5) & (target <= ends)).all(-1)

@@ -10,15 +10,15 @@ import torch
 from torch import Tensor
 
 from warpkit.core import checks
+from warpkit.core.mistakes import warn_if_points
 from warpkit.core.shapes import broadcast_shapes
 from warpkit.core.sharding import batched
-from warpkit.core.slips import look_at_flow
 from warpkit.engine.backends import select_splat
 from warpkit.engine.sampling.reference import compute_dtype, convert
 from warpkit.engine.sampling.rules import LIMIT, SamplingRule
 from warpkit.flow import front
 from warpkit.flow.arguments import as_field
-from warpkit.flow.places import places, stacked
+from warpkit.flow.positions import places, stacked
 from warpkit.geometry.arguments import floats
 from warpkit.types import FlowLike, NumbersLike, SplatMode
 
@@ -104,7 +104,7 @@ def splat(
         wanted = f"of shape (..., {height}, {width}, 2), an offset for every pixel of `image`"
         checks.fail(name, "flow", wanted, checks.shape_of(flow))
     size = (height, width) if size is None else checks.check_size(name, "size", size)
-    look_at_flow(name, flow, size)
+    warn_if_points(name, flow, size)
     cool = _temperature(name, temperature, mode, image.device)
     if mode == "front":
         if weights is not None:

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from warpkit.core import checks
+from warpkit.core.mistakes import warn_if_16_bit_numbers, warn_if_relative_points
 from warpkit.core.shapes import broadcast_shapes
 from warpkit.core.sharding import batched
-from warpkit.core.slips import look_at_numbers, look_at_pairs
 from warpkit.core.tracing import is_eager, is_readable, wants_gradient
 from warpkit.engine.sampling.maps import pixel_points
 from warpkit.flow.arguments import as_field
@@ -98,9 +98,9 @@ def thin_plate_spline(
     device, dtype = checks.result_kind(source, target)
     pairs = _pairs(name, source, target, smoothing, device)
     size = checks.check_size(name, "size", size)
-    look_at_pairs(name, *pairs[:2], size)
+    warn_if_relative_points(name, *pairs[:2], size)
     for argument, points in (("source", source), ("target", target)):
-        look_at_numbers(name, argument, points, (size,))
+        warn_if_16_bit_numbers(name, argument, points, (size,))
     looks_at = _fit(name, *pairs, at="target")
     pixels = pixel_points(size, torch.float64, pairs[0].device).flatten(0, 1)
     return _evaluate(looks_at, pixels).unflatten(-2, size).to(dtype)

@@ -8,8 +8,8 @@ from typing import Any
 from torch import Tensor
 
 from warpkit.core import checks
+from warpkit.core.mistakes import warn_if_16_bits
 from warpkit.core.sharding import batched
-from warpkit.core.slips import look_at_type
 from warpkit.engine.operators.inverse import inverse_map
 from warpkit.engine.sampling.maps import inverse_of_theta, theta_of_inverse
 from warpkit.geometry.arguments import as_matrix, as_result
@@ -67,7 +67,7 @@ def from_theta(
     given, theta = theta, as_matrix(name, theta, "theta")
     size_in, size_out = _sides(name, size_in, size_out, align_corners)
     if isinstance(given, Tensor):
-        look_at_type(
+        warn_if_16_bits(
             name, "theta", given, [max(sides) for sides in zip(size_in, size_out, strict=True)]
         )
     matrix = inverse_map(inverse_of_theta(theta.double(), size_in, size_out, align_corners))

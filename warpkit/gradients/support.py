@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from warpkit.core import checks
-from warpkit.engine.sampling.named import named_rule
+from warpkit.engine.sampling.rule_names import parse_rule
 from warpkit.gradients.reasons import ReadPixels, fixed_weights
 from warpkit.gradients.surrogates import check_floating
 from warpkit.types import Border, ImageGradient, Interpolation, MatrixLike, PointsLike
@@ -56,7 +56,7 @@ class GradientSupport:
         16 output pixels: 8 show the border alone, 0 have no source point (NaN, or 2^31 and beyond)
         """
         checks.check_name("explain", "image_gradient", image_gradient, IMAGE_GRADIENTS)
-        rule = named_rule("explain", interpolation, border, "exact")
+        rule = parse_rule("explain", interpolation, border, "exact")
         reads = ReadPixels(self.mask, where, size, rule, inverse, antialias)
         lines = [str(self)]
         for reason, entries in reads.reasons(image_gradient).items():

@@ -32,9 +32,9 @@ from torch import Tensor
 
 from warpkit.core import checks, sharding
 from warpkit.core.integers import WHOLE_NUMBERS, plain_integer
+from warpkit.core.mistakes import warn_if_16_bits
 from warpkit.core.public import listing
 from warpkit.core.sharding import shardable
-from warpkit.core.slips import look_at_type
 from warpkit.engine.sampling import rules
 from warpkit.engine.sampling.reference import compute_dtype
 from warpkit.indexing import rows
@@ -74,7 +74,7 @@ def linear_lookup(
     name = "linear_lookup"
     array, dim = _array(name, array, dim, index)
     index = _index(name, index, array)
-    look_at_type(name, "index", index, (array.shape[dim],), "array")
+    warn_if_16_bits(name, "index", index, (array.shape[dim],), "array")
     border = _border(name, border)
     values, length = array.to(compute_dtype(array.dtype)), array.shape[dim]
     flat = index.reshape(-1)
@@ -108,7 +108,7 @@ def soft_one_hot(index: ArrayLike, length: int, *, border: Continuation = "repli
         checks.fail(name, "length", "an integer below 2^31", f"{length!r:.40}")
     length = plain_integer(length)
     index = _index(name, index)
-    look_at_type(name, "index", index, (length,), "array")
+    warn_if_16_bits(name, "index", index, (length,), "array")
     border = _border(name, border)
     if not index.is_floating_point():
         row = rows.whole_rows(index, length, border)[..., None]
@@ -155,7 +155,7 @@ def residual_lookup(array: ArrayLike, index: ArrayLike, *, dim: int = 0) -> tupl
     name = "residual_lookup"
     array, dim = _array(name, array, dim, index)
     index = _index(name, index, array)
-    look_at_type(name, "index", index, (array.shape[dim],), "array")
+    warn_if_16_bits(name, "index", index, (array.shape[dim],), "array")
     length, flat = array.shape[dim], index.reshape(-1)
     if not flat.is_floating_point():
         value = rows.take(array, dim, rows.whole_rows(flat, length, "replicate"))
@@ -186,7 +186,7 @@ def assign(array: ArrayLike, index: ArrayLike, value: ArrayLike, *, dim: int = 0
     name = "assign"
     array, dim = _array(name, array, dim, index, value)
     index = _index(name, index, array)
-    look_at_type(name, "index", index, (array.shape[dim],), "array")
+    warn_if_16_bits(name, "index", index, (array.shape[dim],), "array")
     values = _value(name, value, array, (dim, dim + 1), index.shape)
     if index.numel() == 0:
         return array.clone()

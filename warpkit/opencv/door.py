@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from warpkit.core import checks
-from warpkit.core.slips import look_at_output
+from warpkit.core.mistakes import warn_if_no_output
 from warpkit.engine.binding import plan
 from warpkit.engine.binding.plan import Make
 
@@ -44,7 +44,7 @@ def check_output(name: str, argument: str, value: Any, src: Any) -> Any:
     if value is None:
         return None
     if isinstance(value, int | float | complex | tuple):
-        look_at_output(name, argument, value)
+        warn_if_no_output(name, argument, value)
         return None
     kind = Tensor if isinstance(src, Tensor) else np.ndarray
     if not isinstance(value, kind):

@@ -45,7 +45,7 @@ def kernels() -> ModuleType | None:
 
 @lru_cache(maxsize=1)
 def _native() -> ModuleType | None:
-    from warpkit.engine.backends.cpu.opened import LIBRARY
+    from warpkit.engine.backends.cpu.native_library import LIBRARY
 
     if LIBRARY is None:
         return None

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from warpkit.core.slips import look_at_points
+from warpkit.core.mistakes import warn_if_no_pixels
 from warpkit.engine.arithmetic.opencv import TYPES, takes_float_path
 from warpkit.engine.backends import opencv_backend, select_backend
 from warpkit.engine.binding.plan import Plan
@@ -110,7 +110,7 @@ def maps_plan(
             x, y = first[-1, -1] if second is None else (first[-1, -1], second[-1, -1])
             if -1 <= x <= 1 and -1 <= y <= 1:
                 points = np.array(first) if second is None else np.stack((first, second), -1)
-                look_at_points("remap", torch.from_numpy(points), sides)
+                warn_if_no_pixels("remap", torch.from_numpy(points), sides)
         return sample(src, first, second)
 
     return run

@@ -11,7 +11,12 @@ import torch
 from torch import Tensor
 
 from warpkit.core import checks, exports
-from warpkit.core.slips import look_at_boxes, look_at_flow, look_at_numbers, look_at_rois
+from warpkit.core.mistakes import (
+    warn_if_16_bit_numbers,
+    warn_if_points,
+    warn_if_relative_boxes,
+    warn_if_rois,
+)
 from warpkit.core.tracing import is_readable
 from warpkit.engine.compositing import canvases
 from warpkit.engine.sampling import fill
@@ -189,11 +194,11 @@ def boxes(
         checks.fail(function, "boxes", wanted, checks.shape_of(value))
     checks.check_device(function, "boxes", value, data.given.device)
     bad = check_boxes(function, value)
-    look_at_boxes(function, value[:, :4].flatten(1), min(data.sizes, key=min))
-    look_at_numbers(function, "boxes", value, data.sizes)
+    warn_if_relative_boxes(function, value[:, :4].flatten(1), min(data.sizes, key=min))
+    warn_if_16_bit_numbers(function, "boxes", value, data.sizes)
     index = image_index(function, index, value.shape[0], data)
     if kind == TURNED:
-        look_at_rois(function, value, index)
+        warn_if_rois(function, value, index)
     if is_readable(value) and is_readable(index):
         return value, index, None
     return value, index, ~bad & (index >= 0) & (index < data.count)
@@ -242,7 +247,7 @@ def matrices(
     if result.ndim != 3 or result.shape[1:] not in shapes or count not in (None, len(result)):
         checks.fail(function, "matrices", f"of shape {wanted}", checks.shape_of(value))
     if not flat:  # those are in a box's own pixels
-        look_at_numbers(function, "matrices", value, data.sizes)
+        warn_if_16_bit_numbers(function, "matrices", value, data.sizes)
     return result
 
 
@@ -314,7 +319,7 @@ def flows(function: str, value: Any, count: int, data: Given) -> Tensor:
             got = f"{got}: (..., 2, h, w) is flow.movedim(-3, -1)"
         wanted = f"of shape ({count}, h, w, 2), or (h, w, 2) for all objects"
         checks.fail(function, "flow", wanted, got)
-    look_at_flow(function, flow)
+    warn_if_points(function, flow)
     return (flow if flow.ndim == 4 else flow[None]).double()
 
 

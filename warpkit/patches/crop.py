@@ -24,8 +24,8 @@ from warpkit.engine.sampling.antialias import (
 )
 from warpkit.engine.sampling.frames import UPRIGHT, frame_of, kind_of_boxes, patch_matrix
 from warpkit.engine.sampling.maps import map_xy
-from warpkit.engine.sampling.named import check_nearest, named_rule
 from warpkit.engine.sampling.reference import compute_dtype
+from warpkit.engine.sampling.rule_names import check_nearest, parse_rule
 from warpkit.engine.sampling.rules import SamplingRule
 from warpkit.patches import arguments
 from warpkit.patches.windows import read_windows
@@ -88,7 +88,7 @@ def crop_patches(
     data = arguments.images(name, images, computed=False)
     boxes, index, good = arguments.boxes(name, boxes, image_index, data)
     height, width = checks.check_size(name, "size", size)
-    rule = named_rule(name, interpolation, border, "exact")
+    rule = parse_rule(name, interpolation, border, "exact")
     check_nearest(name, rule, data.given)
     if rule.border == "transparent":
         checks.fail(name, "border", "a border other than 'transparent'", repr(border))

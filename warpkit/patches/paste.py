@@ -20,7 +20,7 @@ from warpkit.engine.compositing.sources import LayerOptions, patch_painter
 from warpkit.engine.operators.inverse import inverse_map
 from warpkit.engine.operators.objects import paint
 from warpkit.engine.sampling.antialias import check_antialias
-from warpkit.engine.sampling.named import check_nearest, named_rule
+from warpkit.engine.sampling.rule_names import check_nearest, parse_rule
 from warpkit.engine.sampling.rules import SamplingRule
 from warpkit.patches import arguments
 from warpkit.patches.means import mean_painter, minifies, repeated_painter
@@ -87,7 +87,7 @@ def paste_patches(
     matrices = arguments.matrices(name, matrices, data, ((2, 3), (3, 3)))
     count = len(matrices)
     index = arguments.image_index(name, image_index, count, data)
-    rule = named_rule(name, interpolation, "constant", "exact")
+    rule = parse_rule(name, interpolation, "constant", "exact")
     check_nearest(name, rule, data.given)
     warn_of_lost_gradients(name, data.given, rule.interpolation, matrices=matrices, flow=flow)
     arguments.check_whole(name, data, mask, opacity)

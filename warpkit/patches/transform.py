@@ -32,7 +32,7 @@ from warpkit.engine.compositing.sources import (
 )
 from warpkit.engine.operators.objects import paint
 from warpkit.engine.sampling.frames import UPRIGHT, kind_of_boxes
-from warpkit.engine.sampling.named import check_nearest, named_rule
+from warpkit.engine.sampling.rule_names import check_nearest, parse_rule
 from warpkit.engine.sampling.rules import SamplingRule
 from warpkit.patches import arguments
 from warpkit.types import (
@@ -139,7 +139,7 @@ def transform_patches(
         ("mask_space", "box" if mask_space is None else mask_space, ("box", "image")),
     ):
         checks.check_name(name, argument, value, names)
-    rule = named_rule(name, interpolation, border, "exact")
+    rule = parse_rule(name, interpolation, border, "exact")
     check_nearest(name, rule, data.given)
     arguments.check_whole(name, data, mask, opacity, edge)
     count, soft = len(boxes), edge == "soft"

@@ -26,8 +26,8 @@ from warpkit.transforms.arguments import (
     check_ranges,
     mode_name,
 )
+from warpkit.transforms.base import Geometric
 from warpkit.transforms.composed import compose
-from warpkit.transforms.family import Geometric
 from warpkit.transforms.images import Rows, has_pixels, matrix_of, warp
 from warpkit.transforms.labels import EDGES, LABELS, move_boxes, move_keypoints
 from warpkit.types import Border

@@ -13,7 +13,7 @@ from torchvision.transforms import InterpolationMode
 
 from warpkit.core import checks
 from warpkit.core.checks import Name
-from warpkit.engine.sampling.named import named_rule
+from warpkit.engine.sampling.rule_names import parse_rule
 from warpkit.types import Border, BorderName, Filter, Interpolation
 
 AnyInterpolation: TypeAlias = Interpolation | InterpolationMode | int
@@ -43,7 +43,7 @@ def mode_name(function: str, interpolation: Any, names: Sequence[Name]) -> Name:
 def check_border(function: str, border: Any) -> Border:
     """Check a border other than "transparent", or two, (along y, along x)."""
     if isinstance(border, checks.LISTS):
-        named_rule(function, "bilinear", border, "exact")  # rejects what is no pair
+        parse_rule(function, "bilinear", border, "exact")  # rejects what is no pair
         return tuple(border)
     return checks.check_name(function, "border", border, SHOWN)
 

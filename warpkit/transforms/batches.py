@@ -83,7 +83,7 @@ class BatchRun(Run):
 
         moves = all(is_whole(each.mapping) for each in maps)
         if not moves:
-            self.look_at_arithmetic(inpt)
+            self.warn_of_arithmetic(inpt)
         interpolation = "nearest" if moves else options.interpolation
         return through("Fused", inpt, interpolation, sampled, maps[0].size)
 

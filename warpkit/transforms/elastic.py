@@ -14,7 +14,7 @@ from warpkit.core import checks
 from warpkit.engine.sampling.rules import INTERPOLATIONS
 from warpkit.flow.images import warp_flow
 from warpkit.transforms.arguments import AnyInterpolation, Fill, check_border, check_fill, mode_name
-from warpkit.transforms.family import Geometric
+from warpkit.transforms.base import Geometric
 from warpkit.transforms.images import fill_of, has_pixels, through
 from warpkit.types import Border, Interpolation
 

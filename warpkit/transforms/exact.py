@@ -10,7 +10,7 @@ from torch import Tensor
 from torchvision.transforms import v2
 
 from warpkit.transforms.arguments import check_lengths
-from warpkit.transforms.family import Geometric
+from warpkit.transforms.base import Geometric
 from warpkit.transforms.images import check_planes, check_sides, has_pixels
 
 

@@ -12,13 +12,13 @@ from torchvision.transforms import v2
 
 from warpkit.core import checks
 from warpkit.core.caller_warnings import warn
-from warpkit.core.slips import without_looking
+from warpkit.core.mistakes import without_warnings
 from warpkit.transforms.batches import BatchRun
 from warpkit.transforms.borders import border_of
 from warpkit.transforms.composed import ComposedMap
 from warpkit.transforms.crops import CROPS, shows_border
+from warpkit.transforms.not_fusible import warn_if_not_fusible
 from warpkit.transforms.runs import FUSED, Run, border_giver
-from warpkit.transforms.unfused import look_at_kind
 
 
 class Fused(v2.Compose):
@@ -103,7 +103,7 @@ class Fused(v2.Compose):
         for piece in self._pieces:
             is_run = isinstance(piece, Run)
             call = piece.__call__
-            outputs = (without_looking(call) if looked and is_run else call)(*inputs)
+            outputs = (without_warnings(call) if looked and is_run else call)(*inputs)
             looked = looked or is_run
             inputs = outputs if several else (outputs,)
         return inputs if several else inputs[0]
@@ -188,7 +188,7 @@ def _pieces(transforms: Sequence[Any], kind: type[Run]) -> list[Callable[..., An
         pieces += _runs(stretch, k - len(stretch), kind)
         stretch = []
         if transform is not None:
-            look_at_kind(k, transform)
+            warn_if_not_fusible(k, transform)
             pieces.append(transform)
     return pieces
 

@@ -14,7 +14,7 @@ from torchvision.transforms import v2
 from torchvision.transforms.v2._utils import _get_fill
 
 from warpkit.core import checks
-from warpkit.core.slips import look_at_layout, without_looking
+from warpkit.core.mistakes import warn_if_channels_last, without_warnings
 from warpkit.engine.sampling.labels import as_labels, saturated
 from warpkit.geometry.arguments import as_result
 from warpkit.warp import warp_affine, warp_perspective
@@ -46,7 +46,7 @@ def check_planes(name: str, inpt: Any) -> None:
             wanted = f"of one of the types {checks.names_of(checks.FLOATS)}, or whole numbers"
             checks.fail(name, "inpt", wanted, inpt.dtype, TypeError)
         if inpt.ndim > 2:
-            look_at_layout(name, "inpt", inpt.shape)
+            warn_if_channels_last(name, "inpt", inpt.shape)
 
 
 def check_sides(name: str, size: Sequence[int]) -> None:
@@ -92,7 +92,7 @@ def through(
     if blended:  # as torchvision does; float64 holds all of them but 64 bits beyond 2^53
         image = image.double()
     checks.check_image(name, "inpt", image, labels=True, look=look)
-    sampled = without_looking(sample)(image, interpolation)
+    sampled = without_warnings(sample)(image, interpolation)
     if blended:
         sampled = as_labels(saturated(sampled, pixels.dtype), pixels.dtype)
     result = sampled[0] if pixels.ndim == 2 else sampled

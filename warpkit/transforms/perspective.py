@@ -16,7 +16,7 @@ from warpkit.engine.operators.inverse import inverse_map
 from warpkit.engine.sampling.rules import INTERPOLATIONS
 from warpkit.geometry.arguments import as_result
 from warpkit.transforms.arguments import AnyInterpolation, Fill, check_border, check_fill, mode_name
-from warpkit.transforms.family import Geometric
+from warpkit.transforms.base import Geometric
 from warpkit.transforms.images import Rows, has_pixels, warp
 from warpkit.types import Border
 

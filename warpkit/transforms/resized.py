@@ -14,7 +14,7 @@ from torchvision.transforms.v2._utils import query_size
 
 from warpkit.choices import SPLINE_FILTERS
 from warpkit.core import checks
-from warpkit.engine.arithmetic.resize import RESIZE_ARITHMETICS, filters_of, named_rule
+from warpkit.engine.arithmetic.resize import RESIZE_ARITHMETICS, filters_of, parse_rule
 from warpkit.resizing import resize
 from warpkit.transforms.arguments import (
     AnyFilter,
@@ -23,7 +23,7 @@ from warpkit.transforms.arguments import (
     mode_name,
     plain_lengths,
 )
-from warpkit.transforms.family import Geometric
+from warpkit.transforms.base import Geometric
 from warpkit.transforms.images import check_planes, check_sides, has_pixels, through
 from warpkit.types import Filter, ResizeArithmetic
 
@@ -155,7 +155,7 @@ def filter_name(function: str, interpolation: Any, antialias: Any, arithmetic: A
         checks.check_bool(function, "antialias", antialias)
     checks.check_name(function, "arithmetic", arithmetic, RESIZE_ARITHMETICS)
     name = mode_name(function, interpolation, filters_of(arithmetic))
-    named_rule(function, name, antialias_of(name, antialias, arithmetic), arithmetic)
+    parse_rule(function, name, antialias_of(name, antialias, arithmetic), arithmetic)
     return name
 
 

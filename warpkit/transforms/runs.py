@@ -12,16 +12,16 @@ from torchvision.transforms import v2
 
 from warpkit.core import checks, exports
 from warpkit.core.caller_warnings import warn
-from warpkit.core.slips import without_looking
+from warpkit.core.mistakes import without_warnings
 from warpkit.engine.sampling.rules import INTERPOLATIONS
 from warpkit.transforms import crops
 from warpkit.transforms.affine import RandomAffine, RandomRotation
+from warpkit.transforms.base import check_arrays
 from warpkit.transforms.borders import border_of
 from warpkit.transforms.composed import ComposedMap, compose, is_whole
 from warpkit.transforms.crops import CROPS, shows_border
 from warpkit.transforms.elastic import ElasticTransform
 from warpkit.transforms.exact import CenterCrop, RandomHorizontalFlip, RandomVerticalFlip
-from warpkit.transforms.family import check_arrays
 from warpkit.transforms.images import check_planes, fill_of, has_pixels, through
 from warpkit.transforms.labels import EDGES, LABELS, move_boxes, move_keypoints
 from warpkit.transforms.perspective import RandomPerspective
@@ -194,7 +194,7 @@ class Run(v2.Transform):
                 self.check_padding(steps, type(inpt))
             if once:
                 check_planes("Fused", inpt)
-                return without_looking(one_by_one)(inpt, self.transforms, draws)
+                return without_warnings(one_by_one)(inpt, self.transforms, draws)
             return self._sampled(inpt, self.composed(params, (height, width)))
         composed = self.composed(params, (height, width))
         if isinstance(inpt, tv_tensors.BoundingBoxes):
@@ -248,11 +248,11 @@ class Run(v2.Transform):
 
         moves = is_whole(composed.mapping)
         if not moves:
-            self.look_at_arithmetic(inpt)
+            self.warn_of_arithmetic(inpt)
         interpolation = "nearest" if moves else options.interpolation
         return through("Fused", inpt, interpolation, sampled, composed.size)
 
-    def look_at_arithmetic(self, inpt: Any) -> None:
+    def warn_of_arithmetic(self, inpt: Any) -> None:
         """Warn once that a run sampled as one does not use the requested arithmetic."""
         resize, is_mask = self.not_exact, isinstance(inpt, tv_tensors.Mask)
         if resize is None or is_mask:

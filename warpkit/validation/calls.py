@@ -13,11 +13,11 @@ from torch import Tensor
 from warpkit import warp
 from warpkit.core import checks
 from warpkit.core.environment import how_to_install
+from warpkit.core.mistakes import without_warnings
 from warpkit.core.shapes import broadcast_shapes
-from warpkit.core.slips import without_looking
 from warpkit.engine.arithmetic.opencv import TYPES
 from warpkit.engine.sampling.maps import inverse_map, output_points
-from warpkit.engine.sampling.named import ALIASES
+from warpkit.engine.sampling.rule_names import ALIASES
 from warpkit.engine.sampling.rules import TAPS
 from warpkit.types import BorderName
 from warpkit.validation.metrics import Parity, figures, peak_of
@@ -68,7 +68,7 @@ class ParityCall(NamedTuple):
         return output_points(matrix, self.image.shape[-2:] if size is None else size)
 
 
-@without_looking
+@without_warnings
 def by_warpkit(call: ParityCall, arithmetic: str) -> Tensor:
     """warpkit's result (..., C, h, w), without gradients."""
     options = {**call.options, "arithmetic": arithmetic}

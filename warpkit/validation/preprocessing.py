@@ -13,10 +13,10 @@ from warpkit.core.progress import bar_named
 from warpkit.types import Takes
 from warpkit.validation.pairs.procedure import identify_pairs_by
 from warpkit.validation.programs import comparison
-from warpkit.validation.programs.asking import check_takes
 from warpkit.validation.programs.comparison import PipelineComparison
 from warpkit.validation.programs.images import as_pictures, parting_pictures
 from warpkit.validation.programs.procedure import identify_by
+from warpkit.validation.programs.program import check_takes
 from warpkit.validation.programs.report import Preprocessing
 
 

@@ -34,7 +34,7 @@ from tests.support.shipped import SOURCES, shipped
 from warpkit.attacks import Pipeline
 from warpkit.attacks.processors.kinds import KINDS
 from warpkit.validation import Preprocessing, identify
-from warpkit.validation.programs.asking import Program
+from warpkit.validation.programs.program import Program
 
 COLUMNS = ("library", "name", "result", "calls", "seconds", "said")
 FLOAT16 = 0.5

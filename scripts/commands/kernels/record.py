@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from warpkit.engine.backends.cpu import calls, jobs
+from warpkit.engine.backends.cpu import backward_schedule, calls
 
 LEAST, MOST = 1 << 40, 1 << 47
 """Numbers of a block in this range are addresses."""
@@ -55,7 +55,7 @@ class Recorder:
         self.refused: list[str] = []
         self.sizes: dict[int, int] = {}
         """The bytes of tensors by address, which may lie within an array."""
-        jobs.BANDED = calls.INLINE = 1  # split small images as large ones
+        backward_schedule.BANDED = calls.INLINE = 1  # split small images as large ones
         calls.LIBRARY = replace(LIBRARY, run=self.run)  # pyright: ignore
         plain = torch.Tensor.data_ptr
 

@@ -294,8 +294,8 @@ def grid_of_idefics(height: int, width: int, side: int) -> Grid:
 
 
 def grid_of_slices(height: int, width: int, options: Options) -> Grid | None:
-    """MiniCPM-V: the nearest logarithm of the aspect, among one slice fewer and one more than the
-    area needs; of equal ones more rows. None: no slices."""
+    """MiniCPM-V: the nearest logarithm of the aspect, among one slice fewer and one slice more than
+    the area needs; of equal ones more rows. None: no slices."""
     side, most = options["scale_resolution"], options["max_slice_nums"]
     count = min(math.ceil(height * width / (side * side)), most)
     if count <= 1:

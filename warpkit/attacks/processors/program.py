@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from warpkit.attacks.pictures import Picture, Pictures, carry, each, unit
+from warpkit.attacks.pipeline_steps import Step, name_of
 from warpkit.attacks.processors import other_libraries
 from warpkit.attacks.processors.calls import Call
 from warpkit.attacks.processors.configuration import NAME, complete, kind_of
@@ -19,7 +20,6 @@ from warpkit.attacks.processors.outputs import PIXELS, Output, Pixels, padded, s
 from warpkit.attacks.processors.sampling import filter_name
 from warpkit.attacks.processors.sizes import Options, Size
 from warpkit.attacks.processors.sources import read
-from warpkit.attacks.steps import Step, name_of
 from warpkit.core import checks
 
 LIBRARIES = ("pillow", "torchvision")

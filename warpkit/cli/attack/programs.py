@@ -12,7 +12,7 @@ import warpkit as wk
 from warpkit.attacks import Pipeline, jpeg, normalize, on_floats, reverse_channels, to_uint8
 from warpkit.cli.errors import CommandError
 from warpkit.cli.sizes import check_size
-from warpkit.engine.arithmetic.resize import named_rule
+from warpkit.engine.arithmetic.resize import parse_rule
 
 IMAGENET = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
 """The mean and standard deviation with which most published models were trained."""
@@ -60,7 +60,7 @@ def sides(text: str) -> tuple[int, int]:
 
 def resized(size: str, arithmetic: str = "exact", interpolation: str = "bilinear") -> Step:
     """Resizes with any library's arithmetic."""
-    named_rule("resize", interpolation, None, arithmetic)
+    parse_rule("resize", interpolation, None, arithmetic)
     options: dict[str, Any] = {"arithmetic": arithmetic, "interpolation": interpolation}
     return partial(wk.resize, size=sides(size), **options)
 

@@ -19,7 +19,7 @@ from warpkit.choices import (
     ResizeArithmetic,
 )
 from warpkit.core import checks
-from warpkit.core.names import instead_of
+from warpkit.core.names import suggest
 from warpkit.core.tracing import has_tangents, in_transform, wants_gradient
 from warpkit.engine.arithmetic.torch_resize import check_floats
 from warpkit.engine.sampling.resize import AREA_FILTERS, POINT_FILTERS, ResizeRule
@@ -60,7 +60,7 @@ def filters_of(arithmetic: str) -> tuple[Filter, ...]:
     return others.get(arithmetic, OPENCV_FILTERS)
 
 
-def named_rule(
+def parse_rule(
     name: str,
     interpolation: object,
     antialias: object,
@@ -75,7 +75,7 @@ def named_rule(
     if not isinstance(interpolation, str) or interpolation not in filters:
         wanted = "one of " + ", ".join(map(repr, filters)) + f" with arithmetic={arithmetic!r}"
         numbers = NUMBERED.get(arithmetic, ("cv2",))
-        hint = instead_of("resize interpolation", interpolation, numbers=numbers)
+        hint = suggest("resize interpolation", interpolation, numbers=numbers)
         hint = hint if any(repr(known) in hint for known in filters) else ""
         checks.fail(name, "interpolation", wanted, f"{interpolation!r:.60}{hint}")
     if antialias is not None:

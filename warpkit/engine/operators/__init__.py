@@ -19,7 +19,7 @@ def native(name: str) -> Callable[[], ModuleType | None]:
 
     def load() -> ModuleType | None:
         nonlocal module
-        if module is None and import_module(f"{BACKENDS}.cpu.opened").LIBRARY:
+        if module is None and import_module(f"{BACKENDS}.cpu.native_library").LIBRARY:
             module = import_module(f"{BACKENDS}.cpu.{name}")
         return module
 

@@ -7,8 +7,8 @@ from typing import Any
 from torch import Tensor
 
 from warpkit.core import checks
-from warpkit.core.slips import look_at_layout
-from warpkit.engine.sampling.named import named_rule
+from warpkit.core.mistakes import warn_if_channels_last
+from warpkit.engine.sampling.rule_names import parse_rule
 
 PICTURE, VIEWS = "(..., C, H, W)", "(..., V, C, H, W)"
 """The shapes of features."""
@@ -34,7 +34,7 @@ def as_features(name: str, argument: str, value: Any, shape: str, empty: bool = 
         parts = "a channel" if empty else "a channel and a pixel"
         parts = f"a view, {parts}" if shape == VIEWS else parts
         checks.fail(name, argument, f"of shape {shape} with at least {parts}", tuple(value.shape))
-    look_at_layout(name, argument, value.shape)
+    warn_if_channels_last(name, argument, value.shape)
     return value
 
 
@@ -54,4 +54,4 @@ def named_border(name: str, border: object) -> str:
     if border == "transparent":
         wanted = "a border other than 'transparent': features have no background"
         checks.fail(name, "border", wanted, repr(border))
-    return named_rule(name, "bilinear", border, "exact").border
+    return parse_rule(name, "bilinear", border, "exact").border

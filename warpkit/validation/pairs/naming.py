@@ -12,9 +12,9 @@ from warpkit.validation.pairs.comparing import Candidate, Comparison
 from warpkit.validation.pairs.numbers import fitted_line
 from warpkit.validation.pairs.parting import Group
 from warpkit.validation.pairs.rules import plainness
+from warpkit.validation.programs.describe import say_geometry, say_resampling, say_values
 from warpkit.validation.programs.geometry import Geometry
 from warpkit.validation.programs.report import Preprocessing
-from warpkit.validation.programs.saying import say_geometry, say_resampling, say_values
 from warpkit.validation.programs.twin import Twin
 
 OPEN = (

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from warpkit.resizing import resize
 from warpkit.validation.pairs.reading import PicturePair
-from warpkit.validation.programs.looks import Line, Look
+from warpkit.validation.programs.observe import Line, Look
 
 Gray = NDArray[np.float32]
 Box = tuple[int, int, int, int]

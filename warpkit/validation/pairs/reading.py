@@ -17,8 +17,8 @@ from warpkit.core import checks
 from warpkit.core.environment import import_optional
 from warpkit.validation.pairs.jpeg import Tables, tables_of
 from warpkit.validation.pairs.matching import Matched, is_file
-from warpkit.validation.programs.asking import NotKnownError, layout_of
 from warpkit.validation.programs.pictures import Picture
+from warpkit.validation.programs.program import NotKnownError, layout_of
 
 Levels = NDArray[np.float64]
 

@@ -10,7 +10,7 @@ from warpkit.validation.pairs.placing import Place
 from warpkit.validation.pairs.reading import PicturePair
 from warpkit.validation.programs.geometry import Geometry, Placement
 from warpkit.validation.programs.hypotheses import agrees, geometries
-from warpkit.validation.programs.looks import Look
+from warpkit.validation.programs.observe import Look
 
 LOOKED = 8
 """The number of pairs from which rules are made; the others only test them."""

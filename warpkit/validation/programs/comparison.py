@@ -14,7 +14,6 @@ import torch
 from numpy.typing import NDArray
 
 from warpkit.validation.pages import can_render
-from warpkit.validation.programs.asking import NotKnownError, Program, RefusedError
 from warpkit.validation.programs.findings import Finding, Scene, attribute_findings, in_floats
 from warpkit.validation.programs.images import Named
 from warpkit.validation.programs.measuring import (
@@ -26,6 +25,7 @@ from warpkit.validation.programs.measuring import (
     mean_drift,
 )
 from warpkit.validation.programs.pictures import Picture
+from warpkit.validation.programs.program import NotKnownError, Program, RefusedError
 from warpkit.validation.programs.report import Preprocessing
 from warpkit.validation.programs.values import CUT
 

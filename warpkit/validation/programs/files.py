@@ -18,10 +18,10 @@ from torch import Tensor
 from warpkit.attacks.compression import jpeg
 from warpkit.types import Subsampling
 from warpkit.validation.programs import pictures
-from warpkit.validation.programs.asking import Program, RefusedError
 from warpkit.validation.programs.geometry import Geometry, Placement
 from warpkit.validation.programs.jpeg import Jpeg
 from warpkit.validation.programs.pictures import Picture
+from warpkit.validation.programs.program import Program, RefusedError
 from warpkit.validation.programs.twin import placed_without_resize
 from warpkit.validation.programs.values import KNOWN_WEIGHTS, LIBRARY_WEIGHTS, Values
 

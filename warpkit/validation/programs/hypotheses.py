@@ -19,7 +19,7 @@ from warpkit.validation.programs.geometry import (
     Geometry,
     Placement,
 )
-from warpkit.validation.programs.looks import Look
+from warpkit.validation.programs.observe import Look
 
 MULTIPLES = (128, 64, 32, 28, 16, 14, 8, 4)
 """Strides of networks, the largest first."""

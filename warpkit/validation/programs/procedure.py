@@ -14,24 +14,23 @@ from warpkit.core.progress import progress_bar
 from warpkit.core.torch_threads import one_thread
 from warpkit.validation.programs import pictures
 from warpkit.validation.programs.arithmetic import preference
-from warpkit.validation.programs.asking import (
+from warpkit.validation.programs.describe import (
+    say_geometry,
+    say_resampling,
+    say_values,
+    say_warp,
+)
+from warpkit.validation.programs.files import find_file, loses_faint_pixels
+from warpkit.validation.programs.geometry import Geometry
+from warpkit.validation.programs.observe import Look
+from warpkit.validation.programs.program import (
     BYTES,
     MAX_CALLS,
     NotKnownError,
     Program,
     RefusedError,
 )
-from warpkit.validation.programs.files import find_file, loses_faint_pixels
-from warpkit.validation.programs.geometry import Geometry
-from warpkit.validation.programs.looks import Look
-from warpkit.validation.programs.proof import Proof, prove, where_it_fails
 from warpkit.validation.programs.report import Preprocessing
-from warpkit.validation.programs.saying import (
-    say_geometry,
-    say_resampling,
-    say_values,
-    say_warp,
-)
 from warpkit.validation.programs.search import VALUES, Pair, Search
 from warpkit.validation.programs.seeing import (
     NoRuleError,
@@ -43,6 +42,7 @@ from warpkit.validation.programs.seeing import (
 )
 from warpkit.validation.programs.twin import Twin
 from warpkit.validation.programs.values import Measured, measure, measure_roughly
+from warpkit.validation.programs.verify import Proof, prove, where_it_fails
 from warpkit.validation.programs.warp_twin import WarpTwin
 from warpkit.validation.programs.warps import find_warp
 
@@ -119,7 +119,7 @@ def _identified(program: Program) -> Preprocessing:
     asked = False
     try:
         with torch.no_grad(), one_thread():
-            program.look_at_layout()
+            program.check_repeats()
             asked = True
             _Steps(program, found).run()
     except NotKnownError as unknown:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from warpkit.validation.programs.geometry import EXACT, OF_WHOLE, Geometry
-from warpkit.validation.programs.looks import Look
+from warpkit.validation.programs.observe import Look
 
 Pair = tuple[int, int]
 

@@ -20,10 +20,10 @@ from warpkit.validation.programs.arithmetic import (
     opencv_names,
     rare_candidates,
 )
-from warpkit.validation.programs.asking import NotKnownError, Program, RefusedError
 from warpkit.validation.programs.geometry import Geometry, Placement, most_telling
 from warpkit.validation.programs.nearest import UNLIKE, Difference, Nearest, said_nearest
 from warpkit.validation.programs.pictures import Picture
+from warpkit.validation.programs.program import NotKnownError, Program, RefusedError
 from warpkit.validation.programs.twin import Twin
 from warpkit.validation.programs.values import Measured, Values
 

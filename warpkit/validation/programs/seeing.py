@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from warpkit.validation.programs.asking import NotKnownError, Program
 from warpkit.validation.programs.geometry import Geometry
 from warpkit.validation.programs.hypotheses import geometries
-from warpkit.validation.programs.looks import Look, glance, look, try_look
+from warpkit.validation.programs.observe import Look, glance, look, try_look
+from warpkit.validation.programs.program import NotKnownError, Program
 from warpkit.validation.programs.values import Measured
 
 BEYOND = ((1451, 1933), (2350, 731), (23, 31))

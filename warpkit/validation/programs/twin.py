@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from warpkit import attacks
-from warpkit.attacks.steps import Step
+from warpkit.attacks.pipeline_steps import Step
 from warpkit.validation.programs.arithmetic import Resampling, resample, smooth
 from warpkit.validation.programs.geometry import Geometry, Placement
 from warpkit.validation.programs.jpeg import Jpeg, through_file

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from warpkit.validation.programs import pictures
-from warpkit.validation.programs.asking import NotKnownError, Program
 from warpkit.validation.programs.precision import DIGITS, ULPS, line, type_of, ulp
+from warpkit.validation.programs.program import NotKnownError, Program
 
 Array = NDArray[np.float64]
 Triple = tuple[float, float, float]

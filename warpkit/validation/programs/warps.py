@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from warpkit.validation.programs import pictures
 from warpkit.validation.programs.arithmetic import opencv_names
-from warpkit.validation.programs.asking import NotKnownError, Program, RefusedError
 from warpkit.validation.programs.geometry import Geometry
 from warpkit.validation.programs.matrices import (
     NEAR,
@@ -28,6 +27,7 @@ from warpkit.validation.programs.matrices import (
     nearby_perspectives,
 )
 from warpkit.validation.programs.places import affine, perspective
+from warpkit.validation.programs.program import NotKnownError, Program, RefusedError
 from warpkit.validation.programs.search import Search
 from warpkit.validation.programs.values import Measured
 from warpkit.validation.programs.warp_twin import Warp, WarpTwin

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import warpkit as wk
-from warpkit.engine.backends.cpu.opened import LIBRARY
+from warpkit.engine.backends.cpu.native_library import LIBRARY
 from warpkit.engine.sampling.rules import SamplingRule
 
 pytestmark = pytest.mark.skipif(LIBRARY is None, reason="no native library")

@@ -61,7 +61,7 @@ def test_hostile_maps_stay_inside_the_arrays():
 LAUNCHED = """
 import sys, torch
 from tests.support.guarded_memory import guard_what_is_made, guarded
-from warpkit.engine.backends.cpu import calls, jobs, launch
+from warpkit.engine.backends.cpu import calls, backward_schedule, launch
 from warpkit.engine.sampling.reference import compute_dtype
 from warpkit.engine.sampling.rules import BORDERS, SamplingRule
 guard_what_is_made()
@@ -69,9 +69,9 @@ torch.manual_seed(0)
 interpolation, pieces = sys.argv[1], sys.argv[2] == "pieces"
 made = []
 if pieces:  # small images are split as large ones are
-    jobs.BANDED = calls.INLINE = 1
+    backward_schedule.BANDED = calls.INLINE = 1
     for name in ("by_strips", "by_bands", "by_tile_rows"):
-        def noted(*given, name=name, function=getattr(jobs, name)):
+        def noted(*given, name=name, function=getattr(backward_schedule, name)):
             found = function(*given)
             made.append(name if found is not None else None)
             return found

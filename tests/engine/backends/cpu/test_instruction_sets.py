@@ -18,7 +18,7 @@ from warpkit.engine.sampling.rules import TAPS
 
 CALLS = """
 import sys, torch, warpkit as wk
-from warpkit.engine.backends.cpu.opened import LIBRARY
+from warpkit.engine.backends.cpu.native_library import LIBRARY
 from warpkit.engine.sampling.rules import BORDERS, TAPS
 assert LIBRARY.isa == sys.argv[2]
 torch.manual_seed(0)

@@ -14,7 +14,7 @@ import pytest
 from tests.support.forks import python
 from warpkit.engine.backends.cpu import library
 from warpkit.engine.backends.cpu.library import LibraryError, open_file
-from warpkit.engine.backends.cpu.opened import LIBRARY, REFUSAL
+from warpkit.engine.backends.cpu.native_library import LIBRARY, REFUSAL
 from warpkit.engine.sampling.layout import AFFINE
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="only ELF files are checked")
@@ -75,7 +75,7 @@ def test_the_environment_forces_an_instruction_set():
     sets = available()
     expected = ["sse4", "avx2", "avx512"] if "sse4" in sets else ["neon"]
     assert sets == expected[: len(sets)]
-    code = "from warpkit.engine.backends.cpu.opened import LIBRARY; print(LIBRARY.isa)"
+    code = "from warpkit.engine.backends.cpu.native_library import LIBRARY; print(LIBRARY.isa)"
     for name in sets:
         assert run(code, WARPKIT_ISA=name).stdout == f"{name}\n"
     assert run(code, WARPKIT_ISA="").stdout == f"{sets[-1]}\n"
@@ -212,7 +212,9 @@ def test_a_failed_build_says_why(tmp_path, monkeypatch):
 
 
 def test_importing_the_package_does_not_open_the_library():
-    code = "import sys, warpkit; print(*[m for m in sys.modules if m.endswith('cpu.opened')])"
+    code = "import sys, warpkit; print(*[m for m in sys.modules if m.endswith('native_library')])"
+        "import sys, warpkit; print(*[m for m in sys.modules if m.endswith('cpu.native_library')])"
+    )
     assert run(code).stdout == "\n"
 
 

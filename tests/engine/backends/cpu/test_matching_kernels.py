@@ -13,7 +13,7 @@ from tests.support.guarded_memory import survives
 from tests.support.inputs import noise
 from tests.support.tolerances import TOLERANCE
 from warpkit import camera, flow
-from warpkit.engine.backends.cpu.opened import LIBRARY
+from warpkit.engine.backends.cpu.native_library import LIBRARY
 
 pytestmark = pytest.mark.skipif(LIBRARY is None, reason="no native library")
 

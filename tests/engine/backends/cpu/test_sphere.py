@@ -90,7 +90,7 @@ import sys, torch
 from tests.engine.backends.cpu.test_sphere import matrices
 from tests.support.inputs import noise
 from warpkit.engine.backends.cpu import sphere as kernels
-from warpkit.engine.backends.cpu.opened import LIBRARY
+from warpkit.engine.backends.cpu.native_library import LIBRARY
 assert LIBRARY.isa == sys.argv[2]
 matrix = matrices((37, 53))
 places, ends = kernels.found_places(matrix, (37, 53), (1080, 2160))

@@ -14,8 +14,8 @@ import torch
 import warpkit as wk
 from tests.support.inputs import noise
 from tests.support.tolerances import TOLERANCE
-from warpkit.engine.backends.cpu import calls, jobs, launch, warp_calls
-from warpkit.engine.backends.cpu.jobs import Image, by_strips
+from warpkit.engine.backends.cpu import backward_schedule, calls, launch, warp_calls
+from warpkit.engine.backends.cpu.backward_schedule import Image, by_strips
 from warpkit.engine.backends.cpu.warp_calls import warp_shapes
 from warpkit.engine.sampling.rules import BORDERS, INTERPOLATIONS
 
@@ -151,10 +151,10 @@ def by_threads(warp, inputs, **options):
 def split(monkeypatch) -> Iterator[dict[str, int]]:
     """Split small images and share them among threads like large ones; count each method's uses."""
     counts = {"by_strips": 0, "by_bands": 0, "by_tile_rows": 0, "by_accumulator": 0}
-    monkeypatch.setattr(jobs, "BANDED", 1)
+    monkeypatch.setattr(backward_schedule, "BANDED", 1)
     monkeypatch.setattr(calls, "INLINE", 1)
     for name in counts:
-        made = getattr(jobs, name)
+        made = getattr(backward_schedule, name)
 
         def count(*inputs, name=name, made=made):
             found = made(*inputs)
@@ -162,9 +162,9 @@ def split(monkeypatch) -> Iterator[dict[str, int]]:
             return found
 
         monkeypatch.setattr(launch, name, count)
-    jobs.partition.cache_clear()
+    backward_schedule.partition.cache_clear()
     yield counts
-    jobs.partition.cache_clear()
+    backward_schedule.partition.cache_clear()
 
 
 @pytest.mark.parametrize(

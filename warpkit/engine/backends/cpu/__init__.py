@@ -37,7 +37,7 @@ def unsupported_reasons(image: Tensor, rule: SamplingRule | ResizeRule) -> list[
         return [f"needs a CPU tensor, got {image.device}"]
     if exports_to_onnx():
         return [NO_ONNX]
-    from warpkit.engine.backends.cpu.opened import REFUSAL
+    from warpkit.engine.backends.cpu.native_library import REFUSAL
 
     return [REFUSAL] if REFUSAL else []
 

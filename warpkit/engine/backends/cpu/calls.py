@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from warpkit.engine.backends.cpu.opened import LIBRARY
+from warpkit.engine.backends.cpu.native_library import LIBRARY
 from warpkit.engine.backends.cpu.threads import INLINE, run, run_on_team
 
 assert LIBRARY is not None  # nobody imports this module without the library

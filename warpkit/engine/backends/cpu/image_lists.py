@@ -12,8 +12,8 @@ import numpy as np
 from torch import Tensor
 
 from warpkit.engine.backends.cpu import calls
+from warpkit.engine.backends.cpu.backward_schedule import by_list
 from warpkit.engine.backends.cpu.gradient_sums import fill_gradient, mapping_gradient
-from warpkit.engine.backends.cpu.jobs import by_list
 from warpkit.engine.backends.cpu.launch import (
     FIELDS,
     as_shown,

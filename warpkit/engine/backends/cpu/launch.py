@@ -11,8 +11,7 @@ import torch
 from torch import Tensor
 
 from warpkit.engine.backends.cpu import calls
-from warpkit.engine.backends.cpu.gradient_sums import fill_gradient, mapping_gradient
-from warpkit.engine.backends.cpu.jobs import (
+from warpkit.engine.backends.cpu.backward_schedule import (
     Image,
     Jobs,
     WorkPartition,
@@ -23,6 +22,7 @@ from warpkit.engine.backends.cpu.jobs import (
     partition,
     partition_by_image,
 )
+from warpkit.engine.backends.cpu.gradient_sums import fill_gradient, mapping_gradient
 from warpkit.engine.backends.cpu.memory import LEAST, empty
 from warpkit.engine.backends.cpu.warp_calls import (
     FIELDS,

@@ -11,12 +11,12 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from warpkit.attacks.distribution import Distribution, draw, refuses
-from warpkit.attacks.draws import Capture, Draws, make_capture
 from warpkit.attacks.photometric import Photometric
 from warpkit.attacks.pipeline import Pipeline
-from warpkit.attacks.steps import Function
+from warpkit.attacks.pipeline_steps import Function
+from warpkit.attacks.random_parameters import Capture, Draws, make_capture
 from warpkit.core import checks
-from warpkit.core.slips import without_looking
+from warpkit.core.mistakes import without_warnings
 from warpkit.gradients.surrogates import straight_through, warn_beyond_unit
 from warpkit.types import MatrixLike, WarpKeywords
 from warpkit.warp import warp_affine, warp_perspective
@@ -135,7 +135,7 @@ def show_views(
     return capture.show(warped, piece.colours)
 
 
-@without_looking
+@without_warnings
 def views(images: Tensor, matrices: Tensor, quantize: bool, warp_options: WarpKeywords) -> Tensor:
     """Images (B, C, H, W) warped by every matrix, as the pipeline sees them, image by image.
 

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpkit.validation.programs import pictures
-from warpkit.validation.programs.asking import RefusedError
 from warpkit.validation.programs.geometry import Geometry
 from warpkit.validation.programs.nearest import Difference
 from warpkit.validation.programs.pictures import Picture
+from warpkit.validation.programs.program import RefusedError
 from warpkit.validation.programs.search import VALUES, Pair, Search
 from warpkit.validation.programs.twin import Twin
 

@@ -2,8 +2,8 @@
 
 Values are only read on the CPU, outside of tracing and transforms, and as few as necessary: one
 number of a point field, the largest of the boxes. The function that the caller calls checks its
-arguments. If it passes them on to another public function, it does so by `without_looking`, so that
-there is one warning.
+arguments. If it passes them on to another public function, it does so by `without_warnings`, so
+that there is one warning.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class _State(local):
 _state = _State()
 
 
-def without_looking(function: Callable[P, R]) -> Callable[P, R]:
+def without_warnings(function: Callable[P, R]) -> Callable[P, R]:
     """The function without these checks: its arguments have been checked before."""
 
     @wraps(function)
@@ -84,7 +84,7 @@ def looks_channels_last(shape: Sequence[int]) -> bool:
     )
 
 
-def look_at_layout(function: str, argument: str, shape: Sequence[int]) -> None:
+def warn_if_channels_last(function: str, argument: str, shape: Sequence[int]) -> None:
     """Warn about an image (..., C, H, W) that looks like (..., H, W, C)."""
     if torch.compiler.is_compiling():  # a comparison would bind a dynamic size
         return
@@ -93,7 +93,7 @@ def look_at_layout(function: str, argument: str, shape: Sequence[int]) -> None:
         warn(text + "looks like (..., H, W, C): image.movedim(-1, -3) makes one of the other")
 
 
-def look_at_type(
+def warn_if_16_bits(
     function: str, argument: str, values: Tensor, size: Sequence[int], of: str = "image"
 ) -> None:
     """Warn about positions in 16 bits, if these lack whole pixels of images of `size` (H, W).
@@ -110,7 +110,7 @@ def look_at_type(
     warn(text + f"{of} is of {tuple(size)}: positions are rounded. float32 holds them")
 
 
-def look_at_numbers(
+def warn_if_16_bit_numbers(
     function: str, argument: str, values: object, sizes: Sequence[Sequence[int]]
 ) -> bool:
     """The same for a matrix or boxes, unless all numbers are whole ones that the type holds.
@@ -129,11 +129,11 @@ def look_at_numbers(
         numbers = values.detach().float()
         if bool(((numbers % 1 == 0) & (numbers.abs() <= WHOLE[values.dtype])).all()):
             return True
-    look_at_type(function, argument, values, size)
+    warn_if_16_bits(function, argument, values, size)
     return True
 
 
-def look_at_digits(function: str, size: Sequence[int], **values: object) -> None:
+def warn_if_16_bit_camera(function: str, size: Sequence[int], **values: object) -> None:
     """Warn about numbers of cameras in 16 bits, if rounding them moves an image's pixels.
 
     values: camera matrices, coefficients, rotations, poses, as they were given; None is none. Not
@@ -159,7 +159,7 @@ def look_at_digits(function: str, size: Sequence[int], **values: object) -> None
         warn(text + "float32 holds it")
 
 
-def look_at_output(function: str, argument: str, value: object) -> None:
+def warn_if_no_output(function: str, argument: str, value: object) -> None:
     """Warn about a number or a tuple in the place of one of cv2's output arrays."""
     if value == () or _state.looked:
         return
@@ -169,7 +169,7 @@ def look_at_output(function: str, argument: str, value: object) -> None:
     warn(text + "in cv2: what comes after it needs its name, such as interpolation= or flags=")
 
 
-def look_at_sphere(function: str, argument: str, size: Sequence[int]) -> None:
+def warn_if_not_2_to_1(function: str, argument: str, size: Sequence[int]) -> None:
     """Warn about an equirectangular picture of `size` (H, W) that is not twice as wide as high."""
     if torch.compiler.is_compiling() or _state.looked or min(size) < LEAST_IMAGE:
         return
@@ -184,14 +184,14 @@ def look_at_sphere(function: str, argument: str, size: Sequence[int]) -> None:
         warn(text + "the sphere, pad the rest (torch.nn.functional.pad)")
 
 
-def look_at_points(function: str, points: Tensor, size: Sequence[int]) -> None:
+def warn_if_no_pixels(function: str, points: Tensor, size: Sequence[int]) -> None:
     """Warn about a point field (..., h, w, 2) that is in no pixels of an image of `size` (H, W).
 
     In F.grid_sample's [-1, 1]; offsets from each pixel; or of a type that cannot hold the pixels.
     """
     if torch.compiler.is_compiling():  # a comparison would bind a dynamic size
         return
-    look_at_type(function, "points", points, size)
+    warn_if_16_bits(function, "points", points, size)
     if points.numel() < 2 * LEAST_POINTS or not _is_readable(points):
         return
     values = points.detach()
@@ -236,7 +236,7 @@ def _is_of_offsets(values: Tensor) -> bool:
     return bool((high - low <= ends * MOST_OFFSET / 2).all()) and not enlarged
 
 
-def look_at_flow(
+def warn_if_points(
     function: str, flow: Tensor, size: Sequence[int] | None = None, argument: str = "flow"
 ) -> bool:
     """Warn about a flow (..., h, w, 2) that is a point field, in [-1, 1] or in pixels.
@@ -298,7 +298,7 @@ def _pixels(height: int, width: int) -> Tensor:
     return torch.stack(torch.meshgrid(*lines, indexing="xy"), -1)
 
 
-def look_at_levels(function: str, **largest: float) -> None:
+def warn_if_levels(function: str, **largest: float) -> None:
     """Warn about numbers for images in [0, 1] that only make sense in levels of 255."""
     names = [f"`{argument}`" for argument, number in largest.items() if number > 1]
     if names:
@@ -308,7 +308,7 @@ def look_at_levels(function: str, **largest: float) -> None:
         warn(text + "images are here (divide by 255 what is meant for 0 to 255)")
 
 
-def look_at_camera(
+def warn_if_relative_camera(
     function: str, argument: str, numbers: Sequence[Tensor], size: Sequence[int]
 ) -> None:
     """Warn about a camera's fx, fy, cx and cy, each (...), relative to the sides of an image."""
@@ -325,7 +325,7 @@ def look_at_camera(
         warn(text + "are")
 
 
-def look_at_boxes(
+def warn_if_relative_boxes(
     function: str, boxes: Tensor, size: Sequence[int], argument: str = "boxes"
 ) -> None:
     """Warn about boxes (..., 4) relative to the images' sides instead of pixels."""
@@ -343,7 +343,7 @@ def look_at_boxes(
         warn(text + "sides times (W, H, W, H) are")
 
 
-def look_at_rois(function: str, boxes: Tensor, index: Tensor) -> None:
+def warn_if_rois(function: str, boxes: Tensor, index: Tensor) -> None:
     """Warn about boxes (N, 5) that are torchvision's RoIs: the image's index (N,), then corners."""
     if boxes.numel() == 0 or not (_is_readable(boxes) and _is_readable(index)):
         return
@@ -356,7 +356,9 @@ def look_at_rois(function: str, boxes: Tensor, index: Tensor) -> None:
         warn(text + "boxes[:, 1:] are (x1, y1, x2, y2)")
 
 
-def look_at_pairs(function: str, source: Tensor, target: Tensor, size: Sequence[int]) -> None:
+def warn_if_relative_points(
+    function: str, source: Tensor, target: Tensor, size: Sequence[int]
+) -> None:
     """Warn about pairs of points (..., N, 2) relative to `size`, or in [-1, 1], not in pixels."""
     if min(source.numel(), target.numel()) == 0 or min(size) < LEAST_IMAGE:
         return

@@ -161,7 +161,7 @@ class Program:
         more = f" (and on {others} more)" if others else ""
         return f"It {self.refusals[0]}{more}."
 
-    def look_at_layout(self) -> None:
+    def check_repeats(self) -> None:
         """Call it on the same noise several times: is it random, and what does it return?"""
         first = self._first()
         picture = pictures.noise(*self.shape, 1)

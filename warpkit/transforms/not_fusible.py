@@ -43,7 +43,7 @@ def _advice() -> dict[type, str]:
 ADVICE = _advice()
 
 
-def look_at_kind(place: int, transform: Any) -> None:
+def warn_if_not_fusible(place: int, transform: Any) -> None:
     """Warn about a geometric torchvision transform that ends a run, probably by accident."""
     kind = next((kind for kind in type(transform).__mro__ if kind in ADVICE), None)
     if kind is None or isinstance(transform, GEOMETRIC):

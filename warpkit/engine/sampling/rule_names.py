@@ -20,7 +20,7 @@ ALIASES: dict[BorderName, BorderName] = {"zeros": "constant", "border": "replica
 """torch's names for borders."""
 
 
-def named_rule(
+def parse_rule(
     name: str, interpolation: object, border: object, arithmetic: object, splines: bool = False
 ) -> SamplingRule:
     """The rule, with all names checked and the border in OpenCV's name or as a pair.

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpkit.validation.programs import pictures
-from warpkit.validation.programs.asking import NotKnownError, Program, RefusedError
+from warpkit.validation.programs.program import NotKnownError, Program, RefusedError
 from warpkit.validation.programs.values import Values
 
 Array = NDArray[np.float64]

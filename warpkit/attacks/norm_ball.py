@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from warpkit.attacks.views import check_images
+from warpkit.attacks.expectations import check_images
 from warpkit.core import checks
 from warpkit.core.numbers import check_positive
 
