@@ -62,7 +62,7 @@ def test_plates_match_scipy():
     assert np.abs(points[1].detach().numpy() - truth).max() < 1e-9
 
 
-def test_gradients_and_compilation():
+def test_gradients_and_compilation(fresh_compiler: object):
     images, moves = noise(1, 1, 4, 5), 0.2 * noise(8) - 0.1
     module = bending(moves, (2, 3), lattice=(2, 2), border="replicate")
 

@@ -149,7 +149,7 @@ def splat(
 def _temperature(name: str, value: Any, mode: str, device: torch.device) -> Tensor:
     """The temperature, () or (...), float64."""
     if mode != "softmax":
-        if not (isinstance(value, int | float) and value == 1):
+        if not (isinstance(value, (int, float)) and value == 1):
             checks.fail(name, "temperature", f"1 with mode={mode!r}", f"{value!r:.60}")
         return torch.ones((), dtype=torch.float64, device=device)
     cool = floats(name, "temperature", value, device).double()

@@ -29,7 +29,8 @@ class Axis(NamedTuple):
 
 def of_kind(way: str, kind_x: str, kind_y: str, across: Axis, down: Axis) -> tuple[str, Axis, Axis]:
     """An algorithm, and the axes with their kinds of table."""
-    return way, Axis(kind_x, *across[1:]), Axis(kind_y, *down[1:])
+    x = Axis(kind_x, across.length, across.size, across.factor)
+    return way, x, Axis(kind_y, down.length, down.size, down.factor)
 
 
 def taps_of(axis: Axis, device: torch.device) -> Taps:

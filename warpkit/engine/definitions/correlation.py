@@ -23,11 +23,11 @@ class Square(NamedTuple):
     border: str
     """As a `SamplingRule` has it."""
 
-    @property
-    def offsets(self) -> list[tuple[float, float]]:
-        """All (dx, dy) in pixels, by rows."""
-        rows, columns = (range(-r, r + 1) for r in self.radius)
-        return [(self.step * column, self.step * row) for row in rows for column in columns]
+
+def offsets_of(options: Square) -> list[tuple[float, float]]:
+    """All (dx, dy) in pixels, by rows. Dynamo of torch 2.7 reads no property of a named tuple."""
+    rows, columns = (range(-r, r + 1) for r in options.radius)
+    return [(options.step * column, options.step * row) for row in rows for column in columns]
 
 
 def correlation(
@@ -56,7 +56,7 @@ def correlation(
 
     found = [
         again(product, first, second, places + places.new_tensor(offset))
-        for offset in options.offsets
+        for offset in offsets_of(options)
     ]
     shapes = [first.shape[:-3], second.shape[:-3], places.shape[:-3]]
     return torch.stack(found, -3).expand(*broadcast_shapes(*shapes), len(found), *size)

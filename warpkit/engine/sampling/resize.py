@@ -83,7 +83,8 @@ class ResizeRule(NamedTuple):
 
 def axis_rule(rule: ResizeRule, axis: int) -> ResizeRule:
     """The rule along axis -2 or -1, with one border."""
-    return rule._replace(border=borders_of(rule.border)[axis])
+    border = borders_of(rule.border)[axis]  # Dynamo of torch 2.7 knows no `_replace`
+    return ResizeRule(rule.interpolation, rule.antialias, rule.arithmetic, border, rule.aligned)
 
 
 class Edges(NamedTuple):

@@ -13,7 +13,7 @@ from warpkit.engine.backends.cpu import calls
 from warpkit.engine.backends.cpu.channels import copies, dense, entries, in_order
 from warpkit.engine.backends.cpu.gradient_sums import sum_to
 from warpkit.engine.backends.cpu.launch import room
-from warpkit.engine.definitions.correlation import Square
+from warpkit.engine.definitions.correlation import Square, offsets_of
 from warpkit.engine.sampling.rules import CODE, borders_of
 
 CORRELATIONS = calls.Family("correlation")
@@ -27,7 +27,7 @@ def forward(
 ) -> tuple[Tensor, None]:
     """As `definitions.correlation.correlation`, of float32 pictures."""
     codes, arrays, batch = _inputs(options, first, second, flow, copied=flow is not None)
-    out = room((*batch, len(options.offsets), *first.shape[-2:]), torch.float32, False)
+    out = room((*batch, len(offsets_of(options)), *first.shape[-2:]), torch.float32, False)
     _run("correlation", codes, {**arrays, "out": out}, codes["items"] * codes["height"])
     return out, None
 

@@ -18,7 +18,7 @@ from warpkit.engine.backends.cuda.correlation_kernels import (
 )
 from warpkit.engine.backends.cuda.fixed_point import by_entry, largest, sums_for
 from warpkit.engine.backends.cuda.work import in_cycle, launch
-from warpkit.engine.definitions.correlation import Square
+from warpkit.engine.definitions.correlation import Square, offsets_of
 from warpkit.engine.sampling.layout import sum_to
 from warpkit.engine.sampling.rules import CODE, MISSING_BORDERS, borders_of
 
@@ -77,7 +77,7 @@ def forward(
 ) -> tuple[Tensor, None]:
     """As `definitions.correlation.correlation`, of float32 pictures."""
     call = call_of(options, first, second, flow)
-    out = first.new_empty((*call.batch, len(options.offsets), *first.shape[-2:]))
+    out = first.new_empty((*call.batch, len(offsets_of(options)), *first.shape[-2:]))
     programs = call.items * call.options["tiles"] * (2 * options.radius[0] + 1)
     if programs:
         arrays = call.first, call.second, call.flow, out

@@ -301,7 +301,7 @@ def points_backward_kernel(
     to_near, to_far, to_back = z * 0, z * 0, z * 0
     if HAS_OWN:
         reach, ahead = reach_of(x, y, z, good, KIND)
-        ahead = ahead & ~endless
+        ahead = tl.where(endless, endless != endless, ahead)  # Triton 3.3 interprets no `~`
         h = tl.load(grad_owns + place, mask=live, other=0.0)
         h = tl.where(ahead, h, 0.0)
         if KIND == INVERSE:
