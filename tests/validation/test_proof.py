@@ -159,3 +159,18 @@ def test_sides_are_rounded_as_in_the_libraries():
     mmcv = Geometry("shortest", 800, limit=533, limit_rounding="factor", rounding="v * r half up")
     assert size(mmcv, 172, 448) == (205, 533)
     assert size(mmcv, 801, 447) == (533, 297)
+
+
+def least_side(x):
+    """rapidocr's detector: multiples of 32, and sides below 30 are raised first."""
+    height, width = x.shape[:2]
+    factor = max(1.0, 30 / min(height, width))
+    sides = (max(32, round(side * factor / 32) * 32) for side in (width, height))
+    return cv2.resize(x, tuple(sides))
+
+
+def test_a_least_side_is_not_taken_for_a_rounding():
+    """The twin keeps 24 x 193; the program makes 32 x 256 of it."""
+    answer = identify(least_side, takes="array")
+    assert not answer.known
+    assert "with a side of 24 pixels" in str(answer)

@@ -38,6 +38,9 @@ LONG = 4100
 """The longer side of a tall and of a wide picture as cameras make them: programs that shrink these
 first begin at 1,024 to 4,096 pixels. The other side is a tenth of it, to save time."""
 
+SMALL = 24
+"""A side of the small pictures: rapidocr raises sides below 30 pixels, and keeps all others."""
+
 SHORTER = 8
 """A long picture whose values differ is divided by this, to separate the effects of aspect and
 size."""
@@ -180,6 +183,8 @@ def _fixed(
         whole = [Asked(y * near[0], x * near[1]) for y, x in WHOLE_SCALES]
         asked += [one for one in whole if not follows or one.height * one.width <= LARGE]
         asked += [] if follows else [_farther(near, twin.geometry)]
+    if follows:  # a least side is a rule that only small pictures show
+        asked += [Asked(SMALL, 8 * SMALL + 1), Asked(8 * SMALL + 1, SMALL)]
     across = max(LONG // 10, 0 if geometry.shrink and follows else int(1.2 * min(near)))
     asked += [Asked(LONG, across), Asked(across, LONG)]
     return asked + [Asked(*shape) for shape in aside]
@@ -227,6 +232,8 @@ def where_it_fails(proof: Proof, twin: Twin) -> str | None:
             return f"on {which}pictures of {LONG / min(proof.failed[0][:2]):.0f} to 1"
         longest = max((max(asked[:2]) for asked in proof.passed), default=0)
         return f"on pictures longer than {longest} pixels"
+    if max(min(asked[:2]) for asked in proof.failed) <= SMALL:
+        return f"on pictures with a side of {SMALL} pixels"
     if all(min(_scales(asked, twin)) < 1 for asked in proof.failed):
         return "where a side grows"
     if all(max(_scales(asked, twin)) > 4 for asked in proof.failed):
