@@ -45,8 +45,13 @@ for n in (4, 5, 33):
 for size in ((1, 1), (2, 9), (8, 5), (17, 70)):
     for dtype in (torch.float32, torch.float64):
         image = guarded(torch.rand(2, 3, *size, dtype=dtype))
-        levels.smooth(image, [0.5, 0.2, 0.05], guarded(torch.empty(2, 4, *size, dtype=dtype)))
-        levels.smooth_with_slopes(image, [1.0])
+        hostile = pick(2, 3, *size).to(dtype)
+        weights, units = pick(2, 1, *size).to(dtype), (pick(2, 3).to(dtype), pick(2).to(dtype))
+        for values in (image, hostile):
+            levels.statistics(values)
+            for taps in ((), (1.0,), (0.5, 0.2, 0.05)):
+                levels.level(values, taps, slopes=True, half=True)
+                levels.level(values, taps, weights, units, half=True)
 for size in ((16, 17), (33, 40)):
     for model in ("translation", "affine", "perspective"):
         for dtype in (torch.float32, torch.float64):
