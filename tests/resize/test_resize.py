@@ -55,7 +55,7 @@ def test_boxes_anywhere_match_the_definition(sizes, way, corners):
     wanted = naive_resize.resize(image.numpy(), tuple(size), name, antialias, box)
     if name in ("nearest", "box"):
         # where a fraction was rounded, a tie may go either way, in one row and one column
-        wrong = (got != torch.from_numpy(wanted)).any(0)
+        wrong = ((got - torch.from_numpy(wanted)).abs() > TOLERANCE["resize box"]).any(0)
         rows, columns = wrong.double().mean(1) > 0.5, wrong.double().mean(0) > 0.5
         assert rows.sum() <= 1 or size[1] == 1
         assert columns.sum() <= 1 or size[0] == 1
