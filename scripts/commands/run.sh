@@ -1,7 +1,7 @@
 # Sourced by scripts whose first argument names a command.
 
-# print the comment at the head of a script, $0
-print_help() { sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//;p;}' "$0"; }
+# print_help [FILE]: the comment at the head of a script, by default of this one
+print_help() { sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//;p;}' "${1:-$0}"; }
 
 # run_command EXTRAS [NAME [ARGUMENTS]]: scripts/commands/SCRIPT/NAME.sh, or the module NAME.py in an
 # environment with these extras of pyproject.toml
@@ -14,7 +14,10 @@ run_command() {
         "") print_help >&2; exit 2 ;;
     esac
     shift 2
-    [ ! -f "$file.sh" ] || exec "$file.sh" "$@"
+    if [ -f "$file.sh" ]; then
+        [ "${1:-}" != --help ] || { print_help "$file.sh"; exit; }
+        exec "$file.sh" "$@"
+    fi
     if [ ! -f "$file.py" ]; then
         echo "$script: the commands are $(names_of "$script"), got '$name'" >&2
         exit 2

@@ -183,6 +183,17 @@ def test_scripts_list_their_commands(script: str):
     assert wrong.stderr == f"{script}: the commands are {', '.join(names)}, got 'nothing'\n"
 
 
+def test_every_command_of_the_tests_explains_itself():
+    def said(*words: str) -> str:
+        command = [ROOT / "scripts" / "test", *words, "--help"]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+    names = sorted(path.stem for path in (ROOT / "scripts/commands/test").glob("*.sh"))
+    assert sorted(re.findall(r"^ +scripts/test (\w+)", said(), re.M)) == names
+    for name in names:
+        assert f"scripts/test {name}" in said(name)
+
+
 def test_the_lock_holds_only_versions_and_hashes():
     head, name, *lines = LOCK.read_text().splitlines()
     assert (head[0], name) == ("#", "#    scripts/lock")

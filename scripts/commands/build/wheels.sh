@@ -5,11 +5,7 @@
 # compiles for all of them. The first wheel for Windows compiles its C library, too; this takes a
 # minute, and build/zig keeps the result.
 set -euo pipefail
-source "$(dirname "$0")/../run.sh"
 
-case "${1:-}" in
-    --help) print_help; exit ;;
-esac
 cd "$(dirname "$0")/../../.."
 [ $# -gt 0 ] || set -- x86_64-linux aarch64-linux aarch64-macos x86_64-windows
 

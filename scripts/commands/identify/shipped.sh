@@ -7,8 +7,6 @@
 # or OpenCV. It takes 3 GB beside .venv, most of it TensorFlow; a run takes half an hour on one core.
 set -euo pipefail
 source "$(dirname "$0")/../run.sh"
-
-[ "${1:-}" != --help ] || { print_help; exit; }
 source "$(dirname "$0")/../../environment" dev
 cd "$root"
 

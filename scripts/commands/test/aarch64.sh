@@ -5,11 +5,7 @@
 # Needs root on Debian, x86-64, with qemu-user-static and debootstrap, but no binfmt_misc. The first
 # run makes a Debian root of 300 MB in FOLDER (default: build/aarch64).
 set -euo pipefail
-source "$(dirname "$0")/../run.sh"
 
-case "${1:-}" in
-    --help) print_help; exit ;;
-esac
 cd "$(dirname "$0")/../../.."
 folder=$(realpath -m "${1:-build/aarch64}")
 arm=$folder/root

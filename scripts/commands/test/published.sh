@@ -5,7 +5,6 @@
 # examples.misread_line runs one.
 set -euo pipefail
 source "$(dirname "$0")/../run.sh"
-[ "${1:-}" != --help ] || { print_help; exit; }
 source "$(dirname "$0")/../../environment" dev
 cd "$root"
 make_layer published

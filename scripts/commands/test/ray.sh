@@ -5,8 +5,6 @@
 # 8 GB, of which Ray, pyarrow and pandas are half a GB. The tests start and stop a Ray with two workers
 # and take two minutes.
 set -euo pipefail
-source "$(dirname "$0")/../run.sh"
-case " $* " in *" --help "*) print_help; exit ;; esac
 source "$(dirname "$0")/../../environment" dev,ray ray
 cd "$root"
 OMP_NUM_THREADS=1 exec "$python" -m pytest \
