@@ -112,7 +112,7 @@ def hide(
     def objective(images: Tensor) -> Tensor:
         maps = probabilities(model, resize, images)
         # the term stays finite where a probability rounds to 1
-        return sum(-(1 - p + 1e-7).log().sum((1, 2)) for p in maps).mean()  # type: ignore
+        return sum(-(1 - p + 1e-7).log().sum((1, 2)) for p in maps).mean()
 
     start = time.perf_counter()
     image, draw = photograph(), torch.Generator().manual_seed(0)
