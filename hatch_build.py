@@ -35,7 +35,7 @@ except ImportError:  # by hand
     BuildHookInterface = object
 
 ROOT = Path(__file__).resolve().parent
-PACKAGE = "warpkit/engine/backends/cpu"
+PACKAGE = "warpkit/engine/cpu"
 
 
 def _load(name: str) -> Any:
@@ -244,14 +244,14 @@ def compile_commands(
     baseline, *_ = sets = list(LEVELS[target.processor])
     digest = library.source_digest(sources())
     commands = {}
-    files = sorted(sources().glob("*.cpp"), key=lambda file: (file.stem not in LONGEST, file))
+    files = sorted(sources().rglob("*.cpp"), key=lambda file: (file.stem not in LONGEST, file))
     for source in files:
-        alone = source.name == "library.cpp"
+        alone, name = source.name == "library.cpp", source.relative_to(sources()).as_posix()
         for isa in [baseline] if alone else sets:
             defined = f'SOURCE="{digest}"' if alone else f"ISA={isa}"
             out = to / (f"{source.stem}.o" if alone else f"{source.stem}-{isa}.o")
             # relative names: the library must not contain folders of this machine
-            what = [f"-DWARPKIT_{defined}", "-c", source.name, "-o", str(out)]
+            what = [f"-DWARPKIT_{defined}", "-I.", "-c", name, "-o", str(out)]
             if headers and not alone:
                 what = [*UNDATED, "-include-pch", str(headers[isa]), *what]
             commands[out] = [*words_for(compiler, target, isa), *what]
@@ -268,10 +268,10 @@ def precompile_commands(compiler: Compiler, target: Target, to: Path) -> dict[st
     """
     if compiler.family == "gcc":
         return {}
-    header, commands = sources() / "vec.h", {}
+    header, commands = sources() / "shared" / "vec.h", {}
     for isa in LEVELS[target.processor]:
         words = words_for(compiler, target, isa)
-        what = [f"-DWARPKIT_ISA={isa}", *UNDATED, "-x", "c++-header", str(header), "-o"]
+        what = [f"-DWARPKIT_ISA={isa}", *UNDATED, "-I.", "-x", "c++-header", str(header), "-o"]
         told = [str(header), header.read_text(), *words]
         name = f"vec-{isa}-{hashlib.sha256(repr(told).encode()).hexdigest()[:16]}.pch"
         commands[isa] = [*words, *what, str(to / name)]

@@ -27,7 +27,7 @@ from torch.testing import assert_close
 import warpkit as wk
 from benchmarks.harness import about, table
 from warpkit.cli.bench.timing import Turns, in_turns, ratio
-from warpkit.engine.backends.cpu.memory import release
+from warpkit.engine.cpu.memory import release
 
 BATCH, SIZE, SIDE = 4, 256, 32
 

@@ -20,7 +20,7 @@ import warpkit as wk
 from benchmarks import harness
 from benchmarks.harness import Case
 from warpkit import camera
-from warpkit.engine.sampling import sphere as definition
+from warpkit.engine.definitions import sphere as definition
 
 SPHERE, SIZE, FIELD = (1080, 2160), (1080, 1920), 90.0
 YAW, PITCH = 40.0, 15.0

@@ -11,11 +11,11 @@ from torch import Tensor
 
 from warpkit.core import checks, exports
 from warpkit.core.sharding import DimLabels, Layout, Shapes, shardable
-from warpkit.engine.sampling.fill import border_value as filled
-from warpkit.engine.sampling.labels import as_signed, from_signed
-from warpkit.engine.sampling.layout import restore_memory_format
-from warpkit.engine.sampling.reference import convert
-from warpkit.engine.sampling.rules import SamplingRule
+from warpkit.engine.definitions.fill import border_value as filled
+from warpkit.engine.definitions.labels import as_signed, from_signed
+from warpkit.engine.definitions.layout import restore_memory_format
+from warpkit.engine.definitions.reference import convert
+from warpkit.engine.definitions.rules import SamplingRule
 from warpkit.resizing import resize_by
 from warpkit.types import Filter, NumbersLike, Place, ResizeArithmetic, RoundingRule
 

@@ -17,8 +17,13 @@ from warpkit.core.caller_warnings import warn
 from warpkit.core.mistakes import without_warnings
 from warpkit.core.public import listing
 from warpkit.engine.backends import named_backend
-from warpkit.engine.sampling.maps import inverse_of_theta, map_points, output_points, pixel_points
-from warpkit.engine.sampling.rule_names import parse_rule
+from warpkit.engine.definitions.maps import (
+    inverse_of_theta,
+    map_points,
+    output_points,
+    pixel_points,
+)
+from warpkit.engine.definitions.rule_names import parse_rule
 from warpkit.flow.splines import thin_plate_spline
 from warpkit.types import BackendName, Border, Interpolation, Transformer, WarpKeywords
 from warpkit.warp import remap, warp_affine, warp_perspective

@@ -24,9 +24,9 @@ from warpkit.engine.backends.resizing_axes import resize_axes as resize_along
 from warpkit.engine.backends.resizing_axes import within_range
 from warpkit.engine.binding import plan
 from warpkit.engine.binding.plan import Once, Plan
-from warpkit.engine.sampling.labels import as_bits, as_labels
-from warpkit.engine.sampling.layout import restore_memory_format
-from warpkit.engine.sampling.resize import Edges, ResizeRule
+from warpkit.engine.definitions.labels import as_bits, as_labels
+from warpkit.engine.definitions.layout import restore_memory_format
+from warpkit.engine.definitions.resize import Edges, ResizeRule
 from warpkit.types import (
     Aligned,
     AxesArithmetic,

@@ -21,16 +21,16 @@ from warpkit.engine.backends import takes_wide
 from warpkit.engine.backends.coefficients import coefficients
 from warpkit.engine.binding import plan
 from warpkit.engine.binding.plan import Once, Plan
-from warpkit.engine.sampling import antialias_points
-from warpkit.engine.sampling.antialias import warp as antialiased_warp
-from warpkit.engine.sampling.fill import checked_fill, opencv_sum_start
-from warpkit.engine.sampling.labels import as_bits, as_labels
-from warpkit.engine.sampling.layout import restore_memory_format
-from warpkit.engine.sampling.maps import added_to_pixels, inverse_map, output_points
-from warpkit.engine.sampling.reference import convert, sum_of_taps, with_gradient_of
-from warpkit.engine.sampling.rule_names import parse_rule
-from warpkit.engine.sampling.rules import SamplingRule
-from warpkit.engine.sampling.splines import is_spline
+from warpkit.engine.definitions import antialias_points
+from warpkit.engine.definitions.antialias import warp as antialiased_warp
+from warpkit.engine.definitions.fill import checked_fill, opencv_sum_start
+from warpkit.engine.definitions.labels import as_bits, as_labels
+from warpkit.engine.definitions.layout import restore_memory_format
+from warpkit.engine.definitions.maps import added_to_pixels, inverse_map, output_points
+from warpkit.engine.definitions.reference import convert, sum_of_taps, with_gradient_of
+from warpkit.engine.definitions.rule_names import parse_rule
+from warpkit.engine.definitions.rules import SamplingRule
+from warpkit.engine.definitions.splines import is_spline
 from warpkit.types import (
     Arithmetic,
     BackendName,

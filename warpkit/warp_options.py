@@ -12,11 +12,11 @@ from warpkit.core import checks
 from warpkit.core.mistakes import looks_channels_last
 from warpkit.engine.backends import Backend, named_backend, select_backend
 from warpkit.engine.binding.plan import Plan
-from warpkit.engine.sampling.antialias import check_antialias
-from warpkit.engine.sampling.layout import layout_of
-from warpkit.engine.sampling.rule_names import check_nearest
-from warpkit.engine.sampling.rules import SamplingRule
-from warpkit.engine.sampling.splines import is_spline
+from warpkit.engine.definitions.antialias import check_antialias
+from warpkit.engine.definitions.layout import layout_of
+from warpkit.engine.definitions.rule_names import check_nearest
+from warpkit.engine.definitions.rules import SamplingRule
+from warpkit.engine.definitions.splines import is_spline
 
 IMAGE_GRADIENTS = ("exact", "straight_through")
 

@@ -22,7 +22,7 @@ from tests.support.inputs import noise
 from tests.support.pillow_files import by_pillow
 from tests.support.tolerances import TOLERANCE
 from warpkit.attacks import Pipeline, jpeg, to_uint8
-from warpkit.engine.backends.cpu import jpeg as kernels
+from warpkit.engine.cpu import jpeg as kernels
 from warpkit.engine.definitions import jpeg as definition
 
 SUBSAMPLINGS: tuple[Any, ...] = ("4:4:4", "4:2:2", "4:2:0")

@@ -14,7 +14,7 @@ from tests.support.inputs import noise
 from tests.support.second_order import gradgradcheck
 from tests.support.tolerances import TOLERANCE
 from warpkit import camera
-from warpkit.engine.sampling import sphere as definition
+from warpkit.engine.definitions import sphere as definition
 
 INTERPOLATIONS = ("nearest", "bilinear", "bicubic", "lanczos4")
 FACES = "+x -z +y, -x +z +y, +y +x -z, -y +x +z, +z +x +y, -z -x +y"

@@ -19,7 +19,7 @@ from tests.support.naive_sphere import turn
 from tests.support.second_order import gradgradcheck
 from tests.support.tolerances import TOLERANCE
 from warpkit import camera
-from warpkit.engine.sampling import sphere as definition
+from warpkit.engine.definitions import sphere as definition
 
 INTERPOLATIONS = ("nearest", "bilinear", "bicubic", "lanczos4")
 TURNS = {

@@ -15,15 +15,16 @@ from torch.autograd import forward_ad, gradcheck
 
 from tests.support.second_order import gradgradcheck
 from tests.support.tolerances import TOLERANCE
-from warpkit.engine.backends.cpu.native_library import LIBRARY
 from warpkit.engine.binding.operator import Operator
 from warpkit.engine.binding.vjp import vjp
-from warpkit.engine.compositing.canvases import Canvas
-from warpkit.engine.compositing.rectangles import rectangles
+from warpkit.engine.cpu.native_library import LIBRARY
 from warpkit.engine.definitions import depth, lens_inverse, lens_models, lens_rays
 from warpkit.engine.definitions.correlation import Square
 from warpkit.engine.definitions.depth import Depths
 from warpkit.engine.definitions.depth_warp import DepthWarp
+from warpkit.engine.definitions.objects.canvases import Canvas
+from warpkit.engine.definitions.objects.rectangles import rectangles
+from warpkit.engine.definitions.rules import SamplingRule
 from warpkit.engine.definitions.sweep import Sweep
 from warpkit.engine.operators.correlation import CORRELATION
 from warpkit.engine.operators.depth import POINTS
@@ -38,7 +39,6 @@ from warpkit.engine.operators.similarity import SIMILARITY
 from warpkit.engine.operators.sphere import VIEW, View
 from warpkit.engine.operators.sweep import SWEEP
 from warpkit.engine.operators.warp import WARP, Warp
-from warpkit.engine.sampling.rules import SamplingRule
 
 pytestmark = pytest.mark.skipif(LIBRARY is None, reason="no native library")
 

@@ -18,7 +18,7 @@ from tests.support.second_order import gradgradcheck
 from tests.support.tolerances import TOLERANCE
 from warpkit import flow
 from warpkit.engine.backends import backend_module
-from warpkit.engine.sampling.rules import SamplingRule
+from warpkit.engine.definitions.rules import SamplingRule
 
 DTYPES = (torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.uint8, torch.uint16)
 

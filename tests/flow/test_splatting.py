@@ -15,8 +15,8 @@ from tests.support.inputs import noise
 from tests.support.second_order import gradgradcheck
 from tests.support.tolerances import TOLERANCE
 from warpkit import flow
-from warpkit.engine.sampling import reference
-from warpkit.engine.sampling.rules import SamplingRule
+from warpkit.engine.definitions import reference
+from warpkit.engine.definitions.rules import SamplingRule
 
 
 def landing(field, size):
@@ -121,7 +121,7 @@ def test_a_sum_is_the_adjoint_of_the_warp():
 
 @pytest.mark.parametrize("interpolation", ["nearest", "bilinear"])
 def test_kernels_agree_with_the_reference(interpolation):
-    from warpkit.engine.backends import cpu
+    from warpkit.engine import cpu
 
     rule = SamplingRule(interpolation, "constant", "exact")
     image, points = noise(2, 1, 3, 6, 7), flow.to_points(scene(spread=4.0)[1]).expand(4, 6, 7, 2)

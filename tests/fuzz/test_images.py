@@ -26,7 +26,7 @@ from tests.support.fuzzing import (
     twice,
 )
 from tests.support.naive_objects import paste_loop
-from warpkit.engine.sampling.rules import ARITHMETICS, BORDERS, INTERPOLATIONS
+from warpkit.engine.definitions.rules import ARITHMETICS, BORDERS, INTERPOLATIONS
 
 bools = st.booleans()
 names = {

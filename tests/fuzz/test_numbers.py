@@ -10,7 +10,7 @@ import warpkit as wk
 from tests.support import hostile_arguments as wild
 from tests.support import naive_geometry as truth
 from tests.support.fuzzing import Case, fuzz
-from warpkit.engine.sampling.rules import INTERPOLATIONS
+from warpkit.engine.definitions.rules import INTERPOLATIONS
 from warpkit.indexing import BORDERS
 
 count = 3

@@ -42,7 +42,7 @@ def test_tensors_are_made_on_a_device_that_is_named(path):
 
 def test_the_native_library_gets_tensors_of_the_cpu():
     """Below cpu/, the device is "cpu", or that of a tensor."""
-    for path in (PACKAGE / "engine" / "backends" / "cpu").rglob("*.py"):
+    for path in (PACKAGE / "engine" / "cpu").rglob("*.py"):
         for call in calls_of_torch(path):
             devices = [ast.unparse(k.value) for k in call.keywords if k.arg == "device"]
             assert all(d == "'cpu'" or d.endswith(".device") for d in devices), ast.unparse(call)
@@ -50,7 +50,7 @@ def test_the_native_library_gets_tensors_of_the_cpu():
 
 def test_one_function_takes_addresses_for_the_native_library():
     """It asserts the device; so does `result` of launch.py, in place."""
-    cpu = PACKAGE / "engine" / "backends" / "cpu"
+    cpu = PACKAGE / "engine" / "cpu"
     found = {p.name for p in cpu.rglob("*.py") if "data_ptr" in p.read_text()}
     assert found == {"calls.py", "launch.py"}
 

@@ -12,8 +12,8 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 import warpkit as wk
 from warpkit.engine import backends as kernels
 from warpkit.engine.backends import BACKENDS
-from warpkit.engine.sampling import reference
-from warpkit.engine.sampling.rules import SamplingRule
+from warpkit.engine.definitions import reference
+from warpkit.engine.definitions.rules import SamplingRule
 
 IMAGE = torch.zeros(2, 3, 4, 5)
 EYE = torch.eye(2, 3)

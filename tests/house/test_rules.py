@@ -112,10 +112,10 @@ def test_an_unknown_name_raises_the_usual_attribute_error():
 
 ROOMS = """
     core choices types
-    engine engine.binding engine.sampling engine.arithmetic engine.definitions
-    engine.compositing engine.operators
-    engine.backends.cpu engine.backends.cpu.opencv
-    engine.backends.cuda engine.backends
+    engine engine.binding engine.definitions engine.arithmetic engine.definitions.lens_fields
+    engine.definitions.objects engine.operators
+    engine.cpu engine.cpu.opencv
+    engine.triton engine.onnx engine.backends
     geometry warp_options warp resizing letterboxing flow gradients indexing patches camera
     alignment __init__ opencv nn transforms attacks validation distributed cli __main__
 """

@@ -19,12 +19,12 @@ from warpkit.attacks.processors.program import LIBRARIES
 from warpkit.engine import backends
 from warpkit.engine.arithmetic import resize
 from warpkit.engine.backends import resizing
+from warpkit.engine.definitions import rules
 from warpkit.engine.definitions.jpeg import SAMPLING
 from warpkit.engine.definitions.lens_models import COUNTS
-from warpkit.engine.sampling import rules
-from warpkit.engine.sampling.resize import SUPPORT
-from warpkit.engine.sampling.rule_names import ALIASES
-from warpkit.engine.sampling.splines import is_spline
+from warpkit.engine.definitions.resize import SUPPORT
+from warpkit.engine.definitions.rule_names import ALIASES
+from warpkit.engine.definitions.splines import is_spline
 from warpkit.flow.splatting import MODES
 from warpkit.letterboxing import PLACES, ROUNDINGS
 from warpkit.nn import NUMBERS

@@ -17,7 +17,7 @@ from tests.support.installed_opencv import installed_opencv
 from tests.support.opencv_cases import assert_same_arrays
 from tests.support.second_order import gradgradcheck
 from tests.support.tolerances import TOLERANCE
-from warpkit.engine.backends.cpu import launch
+from warpkit.engine.cpu import launch
 
 SIZES = [(9, 11), (1, 1), (1, 6), (7, 1), (2, 3), (32, 40)]
 TYPES = ["uint8", "uint16", "int16", "float32", "float64"]

@@ -325,7 +325,7 @@ def test_results_have_the_same_bits_for_any_number_of_threads():
 GUARDED = """
 import numpy as np, torch
 from tests.support.guarded_memory import empty, guard_what_is_made
-from warpkit.engine.backends.cpu import maps, pictures, transform
+from warpkit.engine.cpu import maps, pictures, transform
 from warpkit.engine.arithmetic.opencv_lenses import Criteria
 guard_what_is_made()
 def guarded(array):

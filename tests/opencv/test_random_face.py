@@ -7,13 +7,13 @@ import pytest
 import torch
 
 import warpkit.opencv as ours
-from tests.engine.backends.cpu.test_library import available, run
+from tests.engine.cpu.test_library import available, run
 from tests.support import resize_cases
 from tests.support.face_calls import CALLS, FaceCall, answers, differing
 from tests.support.installed_opencv import installed_opencv
 from warpkit.engine.arithmetic import opencv_ipp_resize, opencv_resize
 from warpkit.engine.binding import plan
-from warpkit.engine.sampling.resize import ResizeRule
+from warpkit.engine.definitions.resize import ResizeRule
 from warpkit.opencv import lens_maps, plain_calls, plain_maps, resizing
 
 cv2 = installed_opencv()
@@ -51,7 +51,7 @@ def test_one_value_that_is_off_by_one_is_detected(name):
 @pytest.mark.parametrize("dtype", ["uint16", "int16", "float32", "float64"])
 @pytest.mark.parametrize("interpolation", ["bilinear", "bicubic", "lanczos4", "bilinear_exact"])
 def test_resizes_have_the_bits_of_torch(interpolation, dtype, avx512, monkeypatch):
-    launch = pytest.importorskip("warpkit.engine.backends.cpu.resize.launch")
+    launch = pytest.importorskip("warpkit.engine.cpu.resize.launch")
     monkeypatch.setattr(opencv_ipp_resize, "AVX512", avx512)
     served = 0
     for seed in range(24):
@@ -79,7 +79,7 @@ def test_resizes_have_the_bits_of_torch(interpolation, dtype, avx512, monkeypatc
 
 @pytest.mark.parametrize("dtype", ["uint16", "int16", "float32", "float64"])
 def test_means_of_whole_cells_have_the_bits_of_torch(dtype):
-    launch = pytest.importorskip("warpkit.engine.backends.cpu.resize.launch")
+    launch = pytest.importorskip("warpkit.engine.cpu.resize.launch")
     for seed in range(40):
         random = np.random.default_rng(seed)
         wide, high = (2, 2) if seed % 3 == 0 else (int(n) for n in random.integers(1, 9, 2))
@@ -140,7 +140,7 @@ import hashlib, sys
 import numpy as np
 import warpkit.opencv as ours
 from tests.support.face_calls import CALLS, answers
-from warpkit.engine.backends.cpu.native_library import LIBRARY
+from warpkit.engine.cpu.native_library import LIBRARY
 assert LIBRARY.isa == sys.argv[1]
 for name, draw in CALLS.items():
     found = hashlib.sha256()

@@ -211,7 +211,7 @@ def test_gradients_of_painted_images_equal_those_of_each_image(function, channel
 
 @pytest.mark.parametrize("function", [turn, turn_masked, paste])
 def test_one_launch_paints_all_images(function, monkeypatch):
-    from warpkit.engine.backends.cpu.objects import painter
+    from warpkit.engine.cpu.objects import painter
 
     tasks, launch = [], painter.launch
     monkeypatch.setattr(painter, "launch", lambda *given: (tasks.append(given[0]), launch(*given)))
@@ -238,7 +238,7 @@ def test_no_boxes_and_one_image():
 
 def test_no_image_is_copied(monkeypatch):
     """Kernels read float images in the caller's memory."""
-    from warpkit.engine.backends.cpu import image_lists
+    from warpkit.engine.cpu import image_lists
 
     images, seen = pictures(), []
     whole = image_lists.forward

@@ -37,8 +37,8 @@ from warpkit.engine.arithmetic import (
     pillow_tables,
     resize_tables,
 )
-from warpkit.engine.backends.cpu.resize import axes, opencv_calls, prepared
 from warpkit.engine.binding import plan
+from warpkit.engine.cpu.resize import axes, opencv_calls, prepared
 from warpkit.validation import resizes
 
 DTYPES = ("uint8", "uint16", "int16", "float32", "float64")

@@ -18,9 +18,9 @@ from torch import Tensor, nn
 
 import warpkit as wk
 from tests.support import ROOT
+from warpkit.engine import onnx as exported
 from warpkit.engine.arithmetic.resize import RESIZE_ARITHMETICS, ZOOMS, filters_of, parse_rule
-from warpkit.engine.backends import exported
-from warpkit.engine.backends.exported.blocks import EXACT, blocks_of
+from warpkit.engine.onnx.blocks import EXACT, blocks_of
 
 SIZES = (
     *(((31, 45), (12, 20)), ((31, 45), (60, 91)), ((31, 45), (31, 9)), ((31, 45), (7, 45))),

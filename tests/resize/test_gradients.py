@@ -15,7 +15,7 @@ from tests.resize.test_resize import BACKENDS, WAYS
 from tests.support.inputs import noise
 from tests.support.second_order import gradgradcheck
 from tests.support.tolerances import TOLERANCE
-from warpkit.engine.backends.cpu.resize import launch
+from warpkit.engine.cpu.resize import launch
 
 # forward mode loads torch's decompositions, which still use torch.jit.script
 pytestmark = pytest.mark.filterwarnings("ignore:.*torch.jit.script:FutureWarning")

@@ -16,7 +16,7 @@ from tests.support import naive_resize
 from tests.support.inputs import images, noise, seeded
 from tests.support.tolerances import TOLERANCE
 from warpkit.core.checks import LABELS
-from warpkit.engine.sampling.resize import AREA_FILTERS, POINT_FILTERS
+from warpkit.engine.definitions.resize import AREA_FILTERS, POINT_FILTERS
 
 WAYS = [(name, False) for name in POINT_FILTERS] + [(name, True) for name in AREA_FILTERS]
 BACKENDS = ("reference", "cpu")
@@ -249,7 +249,7 @@ def test_other_libraries_names_of_arguments_get_a_hint():
 
 
 def test_tables_are_cached_up_to_a_limit():
-    from warpkit.engine.sampling.resize import KEPT_TABLES, _kept_taps
+    from warpkit.engine.definitions.resize import KEPT_TABLES, _kept_taps
 
     _kept_taps.cache_clear()
     for _ in range(3):
@@ -260,7 +260,7 @@ def test_tables_are_cached_up_to_a_limit():
 
 
 def test_tables_made_in_inference_mode_work_with_gradients():
-    from warpkit.engine.sampling.resize import _kept_taps
+    from warpkit.engine.definitions.resize import _kept_taps
 
     _kept_taps.cache_clear()
     with torch.inference_mode():

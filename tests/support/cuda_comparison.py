@@ -13,7 +13,7 @@ import warpkit as wk
 from tests.support.inputs import noise
 from tests.support.pairs_of_values import pairs_of_values
 from tests.support.tolerances import TOLERANCE
-from warpkit.engine.backends import cuda
+from warpkit.engine import triton as cuda
 
 DEVICE = "cuda" if torch.cuda.is_available() and not cuda.INTERPRETED else "cpu"
 HERE = DEVICE == "cuda" or cuda.INTERPRETED

@@ -7,7 +7,7 @@ from torch import Tensor
 
 import warpkit as wk
 from warpkit.engine import backends as kernels
-from warpkit.engine.sampling.rules import BORDERS, INTERPOLATIONS
+from warpkit.engine.definitions.rules import BORDERS, INTERPOLATIONS
 
 BACKENDS = tuple(name for name in kernels.BACKENDS if name != "cuda")
 """Those that take CPU tensors; the other's kernels have tests of their own."""

@@ -1,4 +1,4 @@
-"""Splines in plain numpy, as a linear system: the second definition of `engine/sampling/splines`.
+"""Splines in plain numpy, as a linear system: a second definition of `engine/definitions/splines`.
 
 Coefficients are the solution of B c = s, where B has the B-spline's values at whole pixels, folded
 by the border. Nothing here knows poles, recursions or how weights fall off.

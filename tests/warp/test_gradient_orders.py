@@ -19,7 +19,7 @@ from tests.support import ROOT
 from tests.support.inputs import BACKENDS, RULES, noise
 from tests.support.tolerances import TOLERANCE
 from warpkit.engine.backends import grid_sample
-from warpkit.engine.sampling.rules import BORDERS, INTERPOLATIONS
+from warpkit.engine.definitions.rules import BORDERS, INTERPOLATIONS
 
 # forward mode loads torch's decompositions, which still use torch.jit.script
 pytestmark = pytest.mark.filterwarnings("ignore:.*torch.jit.script:FutureWarning")

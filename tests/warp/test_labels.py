@@ -13,7 +13,7 @@ import torch
 import warpkit as wk
 import warpkit.opencv as face
 from tests.support.inputs import affine_matrices, perspective_matrices
-from warpkit.engine.sampling.labels import saturated
+from warpkit.engine.definitions.labels import saturated
 
 TYPES = ("bool", "int8", "int32", "int64", "uint32", "uint64")
 LIMITS = {

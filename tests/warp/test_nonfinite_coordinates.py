@@ -11,7 +11,7 @@ import warpkit as wk
 from tests.support.inputs import RULES, noise
 from tests.support.tolerances import TOLERANCE
 from warpkit.engine import backends as kernels
-from warpkit.engine.sampling.rules import SamplingRule
+from warpkit.engine.definitions.rules import SamplingRule
 
 WILD = [float("nan"), float("inf"), -float("inf"), 1e38, -1e38, 2.0**31, -(2.0**31)]
 

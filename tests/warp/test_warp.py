@@ -20,7 +20,7 @@ from tests.support.installed_opencv import installed_opencv
 from tests.support.pairs_of_values import pairs_of_values
 from tests.support.tolerances import TOLERANCE
 from warpkit.engine.backends import grid_sample
-from warpkit.engine.sampling.rules import BORDERS, INTERPOLATIONS, SamplingRule
+from warpkit.engine.definitions.rules import BORDERS, INTERPOLATIONS, SamplingRule
 
 SIZE = (6, 5)
 

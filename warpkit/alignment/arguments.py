@@ -17,7 +17,7 @@ from warpkit.alignment.pyramid import Pairs
 from warpkit.core import checks
 from warpkit.core.numbers import check_count
 from warpkit.core.tracing import is_transformed
-from warpkit.engine.sampling.maps import to_3x3
+from warpkit.engine.definitions.maps import to_3x3
 from warpkit.types import AlignmentLoss
 
 NAME = "align"

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from warpkit.alignment.equations import Level
-from warpkit.engine.sampling.maps import to_3x3
+from warpkit.engine.definitions.maps import to_3x3
 from warpkit.warp import warp_affine
 
 LEAST_SHARE, FULL_SHARE = 0.2, 0.6

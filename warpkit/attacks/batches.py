@@ -13,7 +13,7 @@ from torch import Tensor
 from warpkit.attacks.norm_ball import check_unit
 from warpkit.core import checks
 from warpkit.core.mistakes import without_warnings
-from warpkit.engine.compositing import canvases
+from warpkit.engine.definitions.objects import canvases
 from warpkit.patches import arguments
 
 ITEM = "(images, boxes, image_index) or (images, boxes, image_index, extra)"

@@ -35,9 +35,9 @@ from warpkit.attacks.scene import PatchScene, printed
 from warpkit.attacks.surface import Cylinder, bend_of
 from warpkit.core import checks
 from warpkit.core.numbers import check_count, check_positive, check_range
-from warpkit.engine.compositing.canvases import Images, listed
-from warpkit.engine.sampling.antialias import check_antialias
-from warpkit.engine.sampling.rules import ARITHMETICS
+from warpkit.engine.definitions.antialias import check_antialias
+from warpkit.engine.definitions.objects.canvases import Images, listed
+from warpkit.engine.definitions.rules import ARITHMETICS
 from warpkit.patches import arguments
 from warpkit.types import (
     Arithmetic,

@@ -17,8 +17,8 @@ from warpkit.core import checks
 from warpkit.core.integers import WHOLE_NUMBERS, plain_integer
 from warpkit.core.mistakes import warn_if_levels
 from warpkit.core.numbers import check_count, check_range
-from warpkit.engine.sampling.bounds import clamped
-from warpkit.engine.sampling.reference import with_gradient_of
+from warpkit.engine.definitions.bounds import clamped
+from warpkit.engine.definitions.reference import with_gradient_of
 from warpkit.gradients.surrogates import warn_beyond_unit
 
 DRAWS = 4

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from warpkit.core import checks, tracing
-from warpkit.engine.sampling.reference import compute_dtype, with_gradient_of
+from warpkit.engine.definitions.reference import compute_dtype, with_gradient_of
 from warpkit.gradients.surrogates import bounds_of, warn_of_bounds
 
 

@@ -11,7 +11,7 @@ from torch import Tensor
 from warpkit.attacks.expectations import views
 from warpkit.attacks.random_parameters import Capture, Draws
 from warpkit.core.mistakes import without_warnings
-from warpkit.engine.compositing.canvases import Images, listed
+from warpkit.engine.definitions.objects.canvases import Images, listed
 from warpkit.flow.images import warp_flow
 from warpkit.geometry import affine_matrix, box_to_matrix, compose, image_center
 from warpkit.patches import paste_patches

@@ -11,7 +11,7 @@ float64. `engine.definitions` has the formulas and their inverse, `points`, `map
 public functions, `optimal` the matrix that shows a whole image; `arguments` validates.
 `warpkit.remap` samples.
 
-The whole sphere is an equirectangular image (..., C, H, W), see `warpkit.engine.sampling.sphere`.
+The whole sphere is an equirectangular image (..., C, H, W), see `engine.definitions.sphere`.
 `spheres` renders a camera at its centre, `views` has the camera's directions, `rotations` makes its
 rotation, and `cubes` has the six faces.
 

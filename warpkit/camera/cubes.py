@@ -16,12 +16,12 @@ from warpkit.core.mistakes import warn_if_not_2_to_1
 from warpkit.core.numbers import check_count
 from warpkit.core.sharding import batched
 from warpkit.engine.backends import select_backend
-from warpkit.engine.sampling import sphere as definition
-from warpkit.engine.sampling.antialias import check_antialias
-from warpkit.engine.sampling.labels import as_bits, as_labels
-from warpkit.engine.sampling.reference import compute_dtype, convert
-from warpkit.engine.sampling.rule_names import check_nearest, parse_rule
-from warpkit.engine.sampling.rules import TAPS, SamplingRule, taps
+from warpkit.engine.definitions import sphere as definition
+from warpkit.engine.definitions.antialias import check_antialias
+from warpkit.engine.definitions.labels import as_bits, as_labels
+from warpkit.engine.definitions.reference import compute_dtype, convert
+from warpkit.engine.definitions.rule_names import check_nearest, parse_rule
+from warpkit.engine.definitions.rules import TAPS, SamplingRule, taps
 from warpkit.types import Interpolation
 
 FACES = (

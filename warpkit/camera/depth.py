@@ -21,14 +21,14 @@ from warpkit.engine.definitions import depth as definition
 from warpkit.engine.definitions import finite, lens_models, lens_rays
 from warpkit.engine.definitions.depth import KINDS, Depths
 from warpkit.engine.definitions.depth_warp import DepthWarp as Warped
+from warpkit.engine.definitions.fill import checked_fill
+from warpkit.engine.definitions.layout import restore_memory_format
 from warpkit.engine.definitions.lens_models import Lens
+from warpkit.engine.definitions.maps import pixel_points
+from warpkit.engine.definitions.rule_names import check_nearest, parse_rule
+from warpkit.engine.definitions.rules import SamplingRule
 from warpkit.engine.operators.depth import POINTS
 from warpkit.engine.operators.depth_warp import SHOWN
-from warpkit.engine.sampling.fill import checked_fill
-from warpkit.engine.sampling.layout import restore_memory_format
-from warpkit.engine.sampling.maps import pixel_points
-from warpkit.engine.sampling.rule_names import check_nearest, parse_rule
-from warpkit.engine.sampling.rules import SamplingRule
 from warpkit.geometry.arguments import floats
 from warpkit.types import Border, DepthKind, Interpolation, LensModel, MatrixLike, NumbersLike
 

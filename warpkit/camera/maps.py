@@ -14,9 +14,9 @@ from warpkit.core import checks
 from warpkit.core.mistakes import warn_if_16_bit_camera, warn_if_relative_camera
 from warpkit.core.sharding import batched
 from warpkit.engine.definitions.lens_models import Lens
+from warpkit.engine.definitions.maps import pixel_points
 from warpkit.engine.operators.inverse import inverse_map
 from warpkit.engine.operators.lens_field import lens_field
-from warpkit.engine.sampling.maps import pixel_points
 from warpkit.types import LensModel, MatrixLike, NumbersLike
 
 

@@ -15,8 +15,8 @@ from warpkit.core.mistakes import warn_if_16_bit_camera, warn_if_relative_camera
 from warpkit.core.sharding import batched
 from warpkit.engine.definitions import finite
 from warpkit.engine.definitions.lens_models import Lens
+from warpkit.engine.definitions.maps import matrix_of
 from warpkit.engine.operators import lens_inverse
-from warpkit.engine.sampling.maps import matrix_of
 from warpkit.geometry.arguments import floats
 from warpkit.types import LensModel, MatrixLike, NumbersLike
 

@@ -14,9 +14,9 @@ from warpkit.core.sharding import batched
 from warpkit.core.tracing import is_readable
 from warpkit.engine.definitions import finite, lens_models
 from warpkit.engine.definitions.lens_models import Lens
+from warpkit.engine.definitions.maps import matrix_of, rows_at
 from warpkit.engine.operators import lens_inverse
 from warpkit.engine.operators.inverse import inverse_map
-from warpkit.engine.sampling.maps import matrix_of, rows_at
 from warpkit.geometry.arguments import as_matrix, as_points
 from warpkit.types import LensModel, MatrixLike, NumbersLike, PointsLike
 

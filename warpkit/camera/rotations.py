@@ -10,7 +10,7 @@ from torch import Tensor
 
 from warpkit.core import checks, exports
 from warpkit.core.sharding import batched
-from warpkit.engine.sampling.maps import matrix_of
+from warpkit.engine.definitions.maps import matrix_of
 from warpkit.geometry.arguments import floats
 from warpkit.types import NumbersLike
 

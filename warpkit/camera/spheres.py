@@ -20,16 +20,16 @@ from warpkit.core.shapes import broadcast_shapes
 from warpkit.core.sharding import batched
 from warpkit.core.tracing import peel, wants_gradient
 from warpkit.engine.backends import spheres
-from warpkit.engine.sampling import sphere as definition
-from warpkit.engine.sampling.antialias import (
+from warpkit.engine.definitions import sphere as definition
+from warpkit.engine.definitions.antialias import (
     MOST_AFFINE,
     check_antialias,
     fail_unreadable,
     least_density,
     mean_of_samples,
 )
-from warpkit.engine.sampling.maps import map_points, to_3x3
-from warpkit.engine.sampling.rule_names import check_nearest, parse_rule
+from warpkit.engine.definitions.maps import map_points, to_3x3
+from warpkit.engine.definitions.rule_names import check_nearest, parse_rule
 from warpkit.types import Interpolation, LensModel, MatrixLike, NumbersLike
 
 LATTICE = 64

@@ -15,14 +15,13 @@ from warpkit.core.integers import WHOLE_NUMBERS, plain_integer
 from warpkit.core.mistakes import warn_if_16_bit_camera, warn_if_relative_camera
 from warpkit.core.numbers import listed
 from warpkit.core.sharding import batched
-from warpkit.engine.definitions import lens_models, lens_rays
+from warpkit.engine.definitions import features, lens_models, lens_rays
 from warpkit.engine.definitions.depth import KINDS
 from warpkit.engine.definitions.lens_models import COUNTS, Lens
+from warpkit.engine.definitions.reference import compute_dtype
 from warpkit.engine.definitions.sweep import MEASURES
 from warpkit.engine.definitions.sweep import Sweep as Options
 from warpkit.engine.operators.sweep import sweep
-from warpkit.engine.sampling import features
-from warpkit.engine.sampling.reference import compute_dtype
 from warpkit.geometry.arguments import floats
 from warpkit.types import Border, DepthKind, LensModel, MatrixLike, Measure, NumbersLike
 

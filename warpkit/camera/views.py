@@ -19,8 +19,8 @@ from warpkit.core.shapes import broadcast_shapes
 from warpkit.core.tracing import is_eager, is_readable
 from warpkit.engine.definitions import finite, lens_models, lens_rays
 from warpkit.engine.definitions.lens_models import COUNTS, Lens
+from warpkit.engine.definitions.maps import determinant, matrix_of
 from warpkit.engine.operators.lens_inverse import unbend
-from warpkit.engine.sampling.maps import determinant, matrix_of
 from warpkit.geometry.arguments import as_matrix, floats
 
 TURNED = 1e-3

@@ -13,7 +13,7 @@ import warpkit as wk
 from warpkit.cli.errors import CommandError
 from warpkit.cli.options import Numbers
 from warpkit.engine.arithmetic.resize import parse_rule
-from warpkit.engine.backends.exported import SIZED, any_size
+from warpkit.engine.onnx import SIZED, any_size
 from warpkit.types import Filter, ResizeArithmetic
 
 OPSET = 20

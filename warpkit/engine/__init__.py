@@ -1,7 +1,7 @@
 """Computes pixels; everything in here is private.
 
-`sampling` and `definitions` define every result in plain torch, `arithmetic` has other libraries'
-numbers, `compositing` paints objects over images, and `backends` compute the same results faster:
-`operators` bind definitions and kernels by `binding`. Public functions, and all checks of users'
-arguments, are in other packages.
+`definitions` defines every result in plain torch, and `arithmetic` has other libraries' numbers.
+`cpu` and `triton` have kernels that compute the same results faster, and `onnx` has graphs.
+`operators` bind definitions to kernels by `binding`; `backends` selects among them. Public
+functions, and all checks of users' arguments, are in other packages.
 """

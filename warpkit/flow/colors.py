@@ -10,7 +10,7 @@ from torch import Tensor
 
 from warpkit.core import checks
 from warpkit.core.sharding import batched
-from warpkit.engine.sampling.reference import compute_dtype
+from warpkit.engine.definitions.reference import compute_dtype
 from warpkit.flow.arguments import as_field
 from warpkit.types import FlowLike
 

@@ -12,10 +12,10 @@ from warpkit.core import checks
 from warpkit.core.mistakes import warn_if_no_pixels, warn_if_points
 from warpkit.core.numbers import check_count
 from warpkit.core.sharding import batched
+from warpkit.engine.definitions.maps import output_points, pixel_points
+from warpkit.engine.definitions.reference import compute_dtype
+from warpkit.engine.definitions.rules import SamplingRule
 from warpkit.engine.operators.inverse import inverse_map
-from warpkit.engine.sampling.maps import output_points, pixel_points
-from warpkit.engine.sampling.reference import compute_dtype
-from warpkit.engine.sampling.rules import SamplingRule
 from warpkit.flow.arguments import as_field
 from warpkit.flow.positions import places
 from warpkit.geometry.arguments import as_matrix

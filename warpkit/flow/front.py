@@ -9,8 +9,8 @@ from torch import Tensor
 
 from warpkit.core import checks
 from warpkit.core.caller_warnings import warn_of_lost_gradients
+from warpkit.engine.definitions.labels import as_signed, from_signed
 from warpkit.engine.operators.front import FRONT
-from warpkit.engine.sampling.labels import as_signed, from_signed
 from warpkit.geometry.arguments import floats
 
 WIDE = (torch.float32, torch.float64)

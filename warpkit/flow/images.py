@@ -10,8 +10,8 @@ from warpkit import warp
 from warpkit.core import checks
 from warpkit.core.mistakes import warn_if_points
 from warpkit.core.sharding import batched
-from warpkit.engine.sampling.reference import with_gradient_of
-from warpkit.engine.sampling.rule_names import parse_rule
+from warpkit.engine.definitions.reference import with_gradient_of
+from warpkit.engine.definitions.rule_names import parse_rule
 from warpkit.flow.arguments import as_field
 from warpkit.types import Arithmetic, BackendName, Border, FlowLike, NumbersLike, WarpInterpolation
 

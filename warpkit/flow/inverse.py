@@ -12,9 +12,9 @@ from warpkit.core.mistakes import warn_if_points
 from warpkit.core.shapes import broadcast_shapes
 from warpkit.core.sharding import batched
 from warpkit.core.tracing import is_eager, is_readable, wants_gradient
-from warpkit.engine.sampling.bounds import clamped
-from warpkit.engine.sampling.maps import pixel_points
-from warpkit.engine.sampling.reference import with_gradient_of
+from warpkit.engine.definitions.bounds import clamped
+from warpkit.engine.definitions.maps import pixel_points
+from warpkit.engine.definitions.reference import with_gradient_of
 from warpkit.flow.arguments import as_field
 from warpkit.geometry.arguments import as_points
 from warpkit.types import FlowLike, PointsLike

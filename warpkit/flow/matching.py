@@ -14,10 +14,10 @@ from warpkit.core import checks
 from warpkit.core.integers import WHOLE_NUMBERS, plain_integer
 from warpkit.core.mistakes import warn_if_points
 from warpkit.core.sharding import batched
+from warpkit.engine.definitions import features
 from warpkit.engine.definitions.correlation import Square
+from warpkit.engine.definitions.reference import compute_dtype
 from warpkit.engine.operators import correlation as operator
-from warpkit.engine.sampling import features
-from warpkit.engine.sampling.reference import compute_dtype
 from warpkit.geometry.arguments import floats
 from warpkit.types import Border, FlowLike
 

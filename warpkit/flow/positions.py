@@ -10,7 +10,7 @@ from torch import Tensor
 from warpkit.core.shapes import broadcast_shapes
 from warpkit.core.tracing import is_eager
 from warpkit.engine.backends import empty
-from warpkit.engine.sampling.maps import added_to_pixels, pixel_points
+from warpkit.engine.definitions.maps import added_to_pixels, pixel_points
 
 
 def places(flow: Tensor) -> Tensor:

@@ -14,8 +14,8 @@ from warpkit.core.mistakes import warn_if_points
 from warpkit.core.shapes import broadcast_shapes
 from warpkit.core.sharding import batched
 from warpkit.engine.backends import select_splat
-from warpkit.engine.sampling.reference import compute_dtype, convert
-from warpkit.engine.sampling.rules import LIMIT, SamplingRule
+from warpkit.engine.definitions.reference import compute_dtype, convert
+from warpkit.engine.definitions.rules import LIMIT, SamplingRule
 from warpkit.flow import front
 from warpkit.flow.arguments import as_field
 from warpkit.flow.positions import places, stacked

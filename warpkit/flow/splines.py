@@ -14,7 +14,7 @@ from warpkit.core.mistakes import warn_if_16_bit_numbers, warn_if_relative_point
 from warpkit.core.shapes import broadcast_shapes
 from warpkit.core.sharding import batched
 from warpkit.core.tracing import is_eager, is_readable, wants_gradient
-from warpkit.engine.sampling.maps import pixel_points
+from warpkit.engine.definitions.maps import pixel_points
 from warpkit.flow.arguments import as_field
 from warpkit.flow.solving import solve
 from warpkit.geometry.arguments import as_points, floats

@@ -11,7 +11,7 @@ from torch import Tensor
 from warpkit.core import checks
 from warpkit.core.sharding import Layout, Shapes, batch_layout, batched, shardable
 from warpkit.core.tracing import is_readable
-from warpkit.engine.sampling.frames import (
+from warpkit.engine.definitions.frames import (
     QUAD,
     TURNED,
     UPRIGHT,
@@ -21,7 +21,7 @@ from warpkit.engine.sampling.frames import (
     kind_of_boxes,
     patch_matrix,
 )
-from warpkit.engine.sampling.maps import matrix_of, rows_at, to_3x3
+from warpkit.engine.definitions.maps import matrix_of, rows_at, to_3x3
 from warpkit.geometry.arguments import as_matrix, as_result, floats
 from warpkit.types import BoxesLike, MatrixLike, NumbersLike, PointsLike
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from warpkit.core import checks
-from warpkit.engine.sampling.maps import pixel_points
+from warpkit.engine.definitions.maps import pixel_points
 
 
 def pixel_grid(

@@ -11,8 +11,8 @@ from torch import Tensor
 
 from warpkit.core import checks, exports
 from warpkit.core.sharding import batched
+from warpkit.engine.definitions.maps import map_points, matrix_of, to_3x3
 from warpkit.engine.operators.inverse import inverse_map
-from warpkit.engine.sampling.maps import map_points, matrix_of, to_3x3
 from warpkit.geometry.arguments import as_matrix, as_points, as_result, floats
 from warpkit.types import MatrixLike, NumbersLike, PointsLike
 

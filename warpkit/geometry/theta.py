@@ -10,8 +10,8 @@ from torch import Tensor
 from warpkit.core import checks
 from warpkit.core.mistakes import warn_if_16_bits
 from warpkit.core.sharding import batched
+from warpkit.engine.definitions.maps import inverse_of_theta, theta_of_inverse
 from warpkit.engine.operators.inverse import inverse_map
-from warpkit.engine.sampling.maps import inverse_of_theta, theta_of_inverse
 from warpkit.geometry.arguments import as_matrix, as_result
 from warpkit.types import MatrixLike
 

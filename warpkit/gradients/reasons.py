@@ -9,12 +9,12 @@ import torch
 from torch import Tensor
 
 from warpkit.core import checks
+from warpkit.engine.definitions import antialias as antialiased
+from warpkit.engine.definitions.antialias import check_antialias
+from warpkit.engine.definitions.maps import output_points
+from warpkit.engine.definitions.reference import sum_of_taps
+from warpkit.engine.definitions.rules import LIMIT, SamplingRule
 from warpkit.engine.operators.inverse import inverse_map
-from warpkit.engine.sampling import antialias as antialiased
-from warpkit.engine.sampling.antialias import check_antialias
-from warpkit.engine.sampling.maps import output_points
-from warpkit.engine.sampling.reference import sum_of_taps
-from warpkit.engine.sampling.rules import LIMIT, SamplingRule
 
 
 class ReadPixels:

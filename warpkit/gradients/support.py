@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from warpkit.core import checks
-from warpkit.engine.sampling.rule_names import parse_rule
+from warpkit.engine.definitions.rule_names import parse_rule
 from warpkit.gradients.reasons import ReadPixels, fixed_weights
 from warpkit.gradients.surrogates import check_floating
 from warpkit.types import Border, ImageGradient, Interpolation, MatrixLike, PointsLike

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from warpkit.core import checks, tracing
 from warpkit.core.caller_warnings import warn
-from warpkit.engine.sampling.reference import compute_dtype, with_gradient_of
+from warpkit.engine.definitions.reference import compute_dtype, with_gradient_of
 
 
 def straight_through(value: Tensor, surrogate: Tensor) -> Tensor:

@@ -3,7 +3,7 @@
 An index is a position between the rows of an array, or a distribution over them: weights, which
 `soft_one_hot` makes from a position. `linear_lookup` does for a row of numbers what
 `warpkit.sample_pixels` does for an image, with the same two neighbours and weights
-(`sampling.rules`). This module validates arguments; `rows` reads and writes.
+(`definitions.rules`). This module validates arguments; `rows` reads and writes.
 
 Rules, for every function here:
 
@@ -35,8 +35,8 @@ from warpkit.core.integers import WHOLE_NUMBERS, plain_integer
 from warpkit.core.mistakes import warn_if_16_bits
 from warpkit.core.public import listing
 from warpkit.core.sharding import shardable
-from warpkit.engine.sampling import rules
-from warpkit.engine.sampling.reference import compute_dtype
+from warpkit.engine.definitions import rules
+from warpkit.engine.definitions.reference import compute_dtype
 from warpkit.indexing import rows
 from warpkit.types import ArrayLike, Continuation
 

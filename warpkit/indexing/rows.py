@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from warpkit.core import exports
-from warpkit.engine.sampling.rules import LIMIT, axis_weights, resolve
+from warpkit.engine.definitions.rules import LIMIT, axis_weights, resolve
 
 
 def whole_rows(index: Tensor, length: int, border: str) -> Tensor:

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from warpkit.alignment import align
 from warpkit.core import checks, exports
-from warpkit.engine.sampling.maps import to_3x3
+from warpkit.engine.definitions.maps import to_3x3
 from warpkit.opencv.cameras import checked_criteria
 from warpkit.opencv.constants import (
     MOTION_AFFINE,

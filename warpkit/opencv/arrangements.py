@@ -14,9 +14,9 @@ from warpkit.core import checks
 from warpkit.engine.backends import select_pictures
 from warpkit.engine.binding import plan
 from warpkit.engine.binding.plan import Once, Plan
-from warpkit.engine.sampling.labels import as_signed, from_signed, saturated
-from warpkit.engine.sampling.reference import convert
-from warpkit.engine.sampling.rules import resolve
+from warpkit.engine.definitions.labels import as_signed, from_signed, saturated
+from warpkit.engine.definitions.reference import convert
+from warpkit.engine.definitions.rules import resolve
 from warpkit.opencv.constants import (
     BORDER_ISOLATED,
     ROTATE_90_CLOCKWISE,

@@ -20,10 +20,10 @@ from warpkit.engine.binding import plan
 from warpkit.engine.binding.plan import Once, Plan
 from warpkit.engine.definitions import finite, lens_models
 from warpkit.engine.definitions.lens_models import Lens
+from warpkit.engine.definitions.maps import matrix_of, pixel_points
+from warpkit.engine.definitions.reference import with_gradient_of
+from warpkit.engine.definitions.rules import SamplingRule
 from warpkit.engine.operators.inverse import inverse_map
-from warpkit.engine.sampling.maps import matrix_of, pixel_points
-from warpkit.engine.sampling.reference import with_gradient_of
-from warpkit.engine.sampling.rules import SamplingRule
 from warpkit.opencv import (
     cameras,
     door,

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from warpkit.core import checks
 from warpkit.engine.backends import select_fits
-from warpkit.engine.sampling.reference import with_gradient_of
+from warpkit.engine.definitions.reference import with_gradient_of
 from warpkit.geometry.arguments import floats
 from warpkit.geometry.from_points import perspective_from_points
 from warpkit.geometry.matrices import transform_points

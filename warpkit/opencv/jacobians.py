@@ -9,7 +9,7 @@ from torch import Tensor
 
 from warpkit.engine.definitions import lens_models
 from warpkit.engine.definitions.lens_models import Lens
-from warpkit.engine.sampling.maps import rows_at
+from warpkit.engine.definitions.maps import rows_at
 
 Parts = tuple[Tensor, Tensor, Tensor, Tensor]
 

@@ -13,7 +13,7 @@ from torch import Tensor
 from warpkit.engine.binding.plan import Plan
 from warpkit.engine.definitions import lens_models
 from warpkit.engine.definitions.lens_models import COUNTS
-from warpkit.engine.sampling.rules import SamplingRule
+from warpkit.engine.definitions.rules import SamplingRule
 from warpkit.opencv import door, plain_calls, sampling
 from warpkit.opencv.cameras import is_nothing
 from warpkit.opencv.layout import planes
@@ -32,8 +32,8 @@ def lens_plan(model: str, k: Any, size: tuple[int, int], kind: str) -> Callable[
     Its arrays: camera (3, 3); k, None or coefficients; turn, None or a rotation before the view,
     (3, 3); view (3, 3) or (3, 4), None for the camera's with its principal point in the centre.
     """
-    from warpkit.engine.backends.cpu.inverse import invert_numbers
-    from warpkit.engine.backends.cpu.maps import LENS_NUMBERS, MATRIX, TILT, filled, lens_block
+    from warpkit.engine.cpu.inverse import invert_numbers
+    from warpkit.engine.cpu.maps import LENS_NUMBERS, MATRIX, TILT, filled, lens_block
 
     count = 0 if is_nothing(k) else prod(k.shape)
     block = lens_block(model, count or COUNTS[model][0], size, kind)
@@ -84,7 +84,7 @@ def image_plan(model: str, src: Any, k: Any, size: tuple[int, int], rule: Sampli
 
 def conversion_plan(first: Tensor, second: Tensor | None, kind: str) -> Plan:
     """The plan of converting maps (h, w) or (h, w, 2) to a kind; second (h, w), None if unread."""
-    from warpkit.engine.backends.cpu.maps import conversion_block, filled
+    from warpkit.engine.cpu.maps import conversion_block, filled
 
     size, none, reads = tuple(first.shape[:2]), np.empty(0), second is not None
     block = conversion_block(first.numpy(), reads, kind)

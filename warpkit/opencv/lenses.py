@@ -29,9 +29,9 @@ from warpkit.engine.binding import plan
 from warpkit.engine.binding.plan import Once, Plan
 from warpkit.engine.definitions import finite
 from warpkit.engine.definitions.lens_models import Lens
-from warpkit.engine.sampling.maps import rows_at
-from warpkit.engine.sampling.reference import with_gradient_of
-from warpkit.engine.sampling.rules import SamplingRule
+from warpkit.engine.definitions.maps import rows_at
+from warpkit.engine.definitions.reference import with_gradient_of
+from warpkit.engine.definitions.rules import SamplingRule
 from warpkit.opencv import cameras, door, lens_maps, plain_calls, sampling
 from warpkit.opencv.door import check_output
 from warpkit.opencv.layout import as_given, check_picture, finish, has_tensor, is_followed, planes

@@ -19,9 +19,9 @@ from warpkit.engine.arithmetic import opencv_lenses, opencv_polar
 from warpkit.engine.arithmetic.opencv import TYPES as OPENCV_TYPES
 from warpkit.engine.binding import plan
 from warpkit.engine.binding.plan import Once, Plan
-from warpkit.engine.sampling.labels import same_bits
-from warpkit.engine.sampling.rounding import saturate16, to_int32
-from warpkit.engine.sampling.rules import SamplingRule
+from warpkit.engine.definitions.labels import same_bits
+from warpkit.engine.definitions.rounding import saturate16, to_int32
+from warpkit.engine.definitions.rules import SamplingRule
 from warpkit.geometry.arguments import floats
 from warpkit.opencv import lens_maps, plain_calls, plain_maps
 from warpkit.opencv.cameras import as_flag, as_given_maps, as_maps, common_device, map_kind

@@ -20,8 +20,8 @@ from warpkit.core import checks
 from warpkit.core.tracing import is_eager, wants_gradient
 from warpkit.engine.arithmetic import opencv_matrices
 from warpkit.engine.definitions import quads
+from warpkit.engine.definitions.reference import with_gradient_of
 from warpkit.engine.operators.inverse import inverse_map
-from warpkit.engine.sampling.reference import with_gradient_of
 from warpkit.geometry import arguments
 from warpkit.opencv import plain_calls, plain_matrices
 from warpkit.opencv.constants import DECOMP_LU, DECOMP_NORMAL, DECOMP_QR, DECOMP_SVD

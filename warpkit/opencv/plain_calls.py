@@ -45,11 +45,11 @@ def kernels() -> ModuleType | None:
 
 @lru_cache(maxsize=1)
 def _native() -> ModuleType | None:
-    from warpkit.engine.backends.cpu.native_library import LIBRARY
+    from warpkit.engine.cpu.native_library import LIBRARY
 
     if LIBRARY is None:
         return None
-    from warpkit.engine.backends.cpu import maps
+    from warpkit.engine.cpu import maps
 
     return maps
 
@@ -167,7 +167,7 @@ def transformed(src: Any, m: Any) -> np.ndarray | None:
 
 @lru_cache(maxsize=1)
 def _transforms() -> ModuleType:
-    from warpkit.engine.backends.cpu import transform
+    from warpkit.engine.cpu import transform
 
     return transform
 
@@ -250,7 +250,7 @@ def lens_map(lens: Lens, view: Tensor, size: tuple[int, int], kind: str) -> Any:
     known, tensors = kernels(), (view, *lens.tensors())
     if known is None or not are_plain(*tensors, followed=kind != "fixed"):
         return None
-    from warpkit.engine.backends.cpu.inverse import invert
+    from warpkit.engine.cpu.inverse import invert
 
     with torch.no_grad():
         tilted = len(lens.k) == known.MOST_COEFFICIENTS

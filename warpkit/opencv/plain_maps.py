@@ -17,7 +17,7 @@ from warpkit.core.lasting import lasting
 from warpkit.core.tracing import runs_eagerly
 from warpkit.engine.arithmetic import opencv_polar
 from warpkit.engine.arithmetic.opencv import TYPES
-from warpkit.engine.sampling.rules import SamplingRule
+from warpkit.engine.definitions.rules import SamplingRule
 from warpkit.opencv import plain_calls, sampling
 from warpkit.opencv.layout import planes
 from warpkit.opencv.plain_matrices import number, pair

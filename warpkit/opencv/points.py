@@ -11,7 +11,7 @@ from warpkit.core import checks, exports
 from warpkit.engine.arithmetic import opencv_points
 from warpkit.engine.arithmetic.guarantees import installed_arithmetic
 from warpkit.engine.arithmetic.opencv import TYPES as OPENCV_TYPES
-from warpkit.engine.sampling.reference import with_gradient_of
+from warpkit.engine.definitions.reference import with_gradient_of
 from warpkit.opencv import plain_calls
 from warpkit.opencv.door import check_output
 from warpkit.opencv.layout import as_given, check_picture, device_of, has_tensor, is_followed

@@ -13,7 +13,7 @@ from torch import Tensor
 from warpkit.core import checks, exports
 from warpkit.engine.arithmetic import opencv_angles
 from warpkit.engine.arithmetic.guarantees import installed_arithmetic
-from warpkit.engine.sampling.reference import with_gradient_of
+from warpkit.engine.definitions.reference import with_gradient_of
 from warpkit.opencv import plain_calls
 from warpkit.opencv.cameras import as_flag, common_device
 from warpkit.opencv.door import check_output, written

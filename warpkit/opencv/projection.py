@@ -17,7 +17,7 @@ from warpkit.core import checks, exports
 from warpkit.engine.arithmetic import opencv_projection
 from warpkit.engine.definitions import finite, lens_models
 from warpkit.engine.definitions.lens_models import Lens
-from warpkit.engine.sampling.reference import with_gradient_of
+from warpkit.engine.definitions.reference import with_gradient_of
 from warpkit.opencv import cameras, jacobians, plain_calls, plain_projections
 from warpkit.opencv.door import check_output, written
 from warpkit.opencv.layout import as_given, has_tensor, is_followed

@@ -23,10 +23,10 @@ from warpkit.engine.backends import (
     select_backend,
     select_pictures,
 )
-from warpkit.engine.sampling.exact_gradient import with_exact_gradient
-from warpkit.engine.sampling.maps import pixel_points
-from warpkit.engine.sampling.reference import convert
-from warpkit.engine.sampling.rules import SamplingRule
+from warpkit.engine.definitions.exact_gradient import with_exact_gradient
+from warpkit.engine.definitions.maps import pixel_points
+from warpkit.engine.definitions.reference import convert
+from warpkit.engine.definitions.rules import SamplingRule
 from warpkit.geometry.arguments import floats
 from warpkit.opencv import plain_matrices
 from warpkit.opencv.constants import (

@@ -12,7 +12,7 @@ from warpkit.engine.arithmetic.guarantees import installed_resize_arithmetic
 from warpkit.engine.arithmetic.opencv import TYPES as OPENCV_TYPES
 from warpkit.engine.backends.resizing import backend_module, select_backend
 from warpkit.engine.binding.plan import Once, Plan
-from warpkit.engine.sampling.resize import ResizeRule
+from warpkit.engine.definitions.resize import ResizeRule
 from warpkit.opencv import door
 from warpkit.opencv.constants import (
     INTER_AREA,
@@ -96,8 +96,8 @@ def _plan(keeps: bool, src: Any, *others: Any) -> Plan | Once:
     keeps = keeps and not unchanged and arithmetic != "exact" and source.dtype in OPENCV_TYPES
     keeps = keeps and door.is_dense(src) and source.permute(0, 2, 3, 1).is_contiguous()
     if keeps and select_backend(name, "auto", source, rule) is backend_module("cpu", rule):
-        from warpkit.engine.backends.cpu.calls import reader
-        from warpkit.engine.backends.cpu.resize import launch
+        from warpkit.engine.cpu.calls import reader
+        from warpkit.engine.cpu.resize import launch
 
         like, channels = launch.given(source), source.shape[1]
         call = launch.known_opencv(like, size, rule, factors)

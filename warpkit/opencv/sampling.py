@@ -13,8 +13,8 @@ from warpkit.core.mistakes import warn_if_no_pixels
 from warpkit.engine.arithmetic.opencv import TYPES, takes_float_path
 from warpkit.engine.backends import opencv_backend, select_backend
 from warpkit.engine.binding.plan import Plan
-from warpkit.engine.sampling.fill import border_value
-from warpkit.engine.sampling.rules import SamplingRule
+from warpkit.engine.definitions.fill import border_value
+from warpkit.engine.definitions.rules import SamplingRule
 from warpkit.opencv.layout import shape_like
 
 Sampler = Callable[..., np.ndarray]
@@ -42,8 +42,8 @@ def sampler(
     arrays: the image, mapping and second as they will come; image: the first as (1, C, H, W);
     mapping (2 or 3, 3), float64, (h, w, 2) or (h, w); second (h, w) or None; value: the border's.
     """
-    from warpkit.engine.backends.cpu.calls import reader
-    from warpkit.engine.backends.cpu.opencv import launch
+    from warpkit.engine.cpu.calls import reader
+    from warpkit.engine.cpu.opencv import launch
 
     fixed_map = mapping.dtype == torch.int16 and second is not None
     floats = takes_float_path(image, rule)
@@ -71,7 +71,7 @@ def warp_plan(
     inverse: bool,
 ) -> Plan:
     """The plan of a warp by matrices (2 or 3, 3) of any type; arguments as in `sampler`."""
-    from warpkit.engine.backends.cpu.inverse import invert_numbers
+    from warpkit.engine.cpu.inverse import invert_numbers
 
     read, is_tensor = (arrays[0], matrix.numpy(), None), isinstance(arrays[1], Tensor)
     sample = sampler(read, image, matrix.double(), None, size, rule, value)

@@ -14,9 +14,9 @@ from warpkit.core import checks
 from warpkit.engine.arithmetic.opencv import TYPES as OPENCV_TYPES
 from warpkit.engine.arithmetic.opencv_lenses import from_fixed_map
 from warpkit.engine.binding.plan import Once, Plan
-from warpkit.engine.sampling.labels import whole_scalar
-from warpkit.engine.sampling.maps import pixel_points
-from warpkit.engine.sampling.rules import SamplingRule
+from warpkit.engine.definitions.labels import whole_scalar
+from warpkit.engine.definitions.maps import pixel_points
+from warpkit.engine.definitions.rules import SamplingRule
 from warpkit.opencv import door, sampling
 from warpkit.opencv.constants import (
     BORDER_CONSTANT,

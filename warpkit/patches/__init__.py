@@ -2,7 +2,7 @@
 
 `crop`, `paste` and `transform` have one function each; `arguments` validates their arguments,
 `windows` finds what crops read, and `means` averages patches that are made smaller.
-`engine.compositing`, and the backends that have kernels for it, paint the objects.
+`engine.definitions.objects`, and the backends that have kernels for it, paint the objects.
 """
 
 from warpkit.patches.crop import crop_patches as crop_patches

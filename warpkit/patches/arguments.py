@@ -18,13 +18,13 @@ from warpkit.core.mistakes import (
     warn_if_rois,
 )
 from warpkit.core.tracing import is_readable
-from warpkit.engine.compositing import canvases
-from warpkit.engine.sampling import fill
-from warpkit.engine.sampling.frames import QUAD, TURNED, kind_of_boxes
-from warpkit.engine.sampling.labels import as_bits, as_words, from_words, saturated
-from warpkit.engine.sampling.layout import restore_memory_format
-from warpkit.engine.sampling.reference import compute_dtype, convert
-from warpkit.engine.sampling.rules import SamplingRule
+from warpkit.engine.definitions import fill
+from warpkit.engine.definitions.frames import QUAD, TURNED, kind_of_boxes
+from warpkit.engine.definitions.labels import as_bits, as_words, from_words, saturated
+from warpkit.engine.definitions.layout import restore_memory_format
+from warpkit.engine.definitions.objects import canvases
+from warpkit.engine.definitions.reference import compute_dtype, convert
+from warpkit.engine.definitions.rules import SamplingRule
 from warpkit.geometry.boxes import check_boxes, read_boxes
 
 

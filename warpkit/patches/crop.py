@@ -11,9 +11,7 @@ from warpkit.core import checks
 from warpkit.core.caller_warnings import warn_of_lost_gradients
 from warpkit.core.sharding import objects
 from warpkit.core.tracing import peel
-from warpkit.engine.compositing.canvases import Images
-from warpkit.engine.operators.objects import Crop, crop
-from warpkit.engine.sampling.antialias import (
+from warpkit.engine.definitions.antialias import (
     MOST_AFFINE,
     MOST_PERSPECTIVE,
     SLACK,
@@ -22,11 +20,13 @@ from warpkit.engine.sampling.antialias import (
     footprint,
     least_density,
 )
-from warpkit.engine.sampling.frames import UPRIGHT, frame_of, kind_of_boxes, patch_matrix
-from warpkit.engine.sampling.maps import map_xy
-from warpkit.engine.sampling.reference import compute_dtype
-from warpkit.engine.sampling.rule_names import check_nearest, parse_rule
-from warpkit.engine.sampling.rules import SamplingRule
+from warpkit.engine.definitions.frames import UPRIGHT, frame_of, kind_of_boxes, patch_matrix
+from warpkit.engine.definitions.maps import map_xy
+from warpkit.engine.definitions.objects.canvases import Images
+from warpkit.engine.definitions.reference import compute_dtype
+from warpkit.engine.definitions.rule_names import check_nearest, parse_rule
+from warpkit.engine.definitions.rules import SamplingRule
+from warpkit.engine.operators.objects import Crop, crop
 from warpkit.patches import arguments
 from warpkit.patches.windows import read_windows
 from warpkit.types import Border, BoxesLike, IndexLike, Interpolation, NumbersLike

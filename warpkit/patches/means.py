@@ -9,13 +9,13 @@ from torch import Tensor
 
 from warpkit.core.tracing import is_eager
 from warpkit.engine import backends
-from warpkit.engine.compositing.gather import columns
-from warpkit.engine.compositing.over import Painter
-from warpkit.engine.compositing.rectangles import Pixels, Rectangles
-from warpkit.engine.compositing.sources import LayerOptions, with_opacity
-from warpkit.engine.sampling import antialias
-from warpkit.engine.sampling.antialias import MOST_AFFINE, MOST_PERSPECTIVE, SLACK, footprint
-from warpkit.engine.sampling.maps import seen_from
+from warpkit.engine.definitions import antialias
+from warpkit.engine.definitions.antialias import MOST_AFFINE, MOST_PERSPECTIVE, SLACK, footprint
+from warpkit.engine.definitions.maps import seen_from
+from warpkit.engine.definitions.objects.gather import columns
+from warpkit.engine.definitions.objects.over import Painter
+from warpkit.engine.definitions.objects.rectangles import Pixels, Rectangles
+from warpkit.engine.definitions.objects.sources import LayerOptions, with_opacity
 
 
 def minifies(to_source: Tensor) -> bool:

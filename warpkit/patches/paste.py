@@ -11,17 +11,17 @@ from torch import Tensor
 from warpkit.core import checks
 from warpkit.core.caller_warnings import warn_of_lost_gradients
 from warpkit.core.sharding import objects
-from warpkit.engine.compositing import source_maps
-from warpkit.engine.compositing.canvases import Images, canvas_of
-from warpkit.engine.compositing.objects import Layers
-from warpkit.engine.compositing.over import paint_layers
-from warpkit.engine.compositing.rectangles import pixels_of
-from warpkit.engine.compositing.sources import LayerOptions, patch_painter
+from warpkit.engine.definitions.antialias import check_antialias
+from warpkit.engine.definitions.objects import source_maps
+from warpkit.engine.definitions.objects.canvases import Images, canvas_of
+from warpkit.engine.definitions.objects.objects import Layers
+from warpkit.engine.definitions.objects.over import paint_layers
+from warpkit.engine.definitions.objects.rectangles import pixels_of
+from warpkit.engine.definitions.objects.sources import LayerOptions, patch_painter
+from warpkit.engine.definitions.rule_names import check_nearest, parse_rule
+from warpkit.engine.definitions.rules import SamplingRule
 from warpkit.engine.operators.inverse import inverse_map
 from warpkit.engine.operators.objects import paint
-from warpkit.engine.sampling.antialias import check_antialias
-from warpkit.engine.sampling.rule_names import check_nearest, parse_rule
-from warpkit.engine.sampling.rules import SamplingRule
 from warpkit.patches import arguments
 from warpkit.patches.means import mean_painter, minifies, repeated_painter
 from warpkit.types import FlowLike, IndexLike, Interpolation, MatrixLike, NumbersLike

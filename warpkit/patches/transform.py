@@ -12,28 +12,28 @@ from torch import Tensor
 from warpkit.core import checks
 from warpkit.core.caller_warnings import warn_of_lost_gradients
 from warpkit.core.sharding import objects
-from warpkit.engine.compositing import source_maps
-from warpkit.engine.compositing.canvases import Images, canvas_of, flat, listed
-from warpkit.engine.compositing.folding import frame_painter
-from warpkit.engine.compositing.frames import (
+from warpkit.engine.definitions.frames import UPRIGHT, kind_of_boxes
+from warpkit.engine.definitions.objects import source_maps
+from warpkit.engine.definitions.objects.canvases import Images, canvas_of, flat, listed
+from warpkit.engine.definitions.objects.folding import frame_painter
+from warpkit.engine.definitions.objects.frames import (
     bounds,
     frame_inverse,
     frames_of,
     rows_within,
 )
-from warpkit.engine.compositing.objects import Layers
-from warpkit.engine.compositing.over import paint_layers, paint_levels
-from warpkit.engine.compositing.rectangles import pixels_of, rectangles
-from warpkit.engine.compositing.sources import (
+from warpkit.engine.definitions.objects.objects import Layers
+from warpkit.engine.definitions.objects.over import paint_layers, paint_levels
+from warpkit.engine.definitions.objects.rectangles import pixels_of, rectangles
+from warpkit.engine.definitions.objects.sources import (
     LayerOptions,
     cropped_mask,
     stretched_mask,
     window_painter,
 )
+from warpkit.engine.definitions.rule_names import check_nearest, parse_rule
+from warpkit.engine.definitions.rules import SamplingRule
 from warpkit.engine.operators.objects import paint
-from warpkit.engine.sampling.frames import UPRIGHT, kind_of_boxes
-from warpkit.engine.sampling.rule_names import check_nearest, parse_rule
-from warpkit.engine.sampling.rules import SamplingRule
 from warpkit.patches import arguments
 from warpkit.types import (
     Border,

@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 
 from warpkit.core.tracing import is_eager, wants_gradient
-from warpkit.engine.compositing.canvases import Images, listed
-from warpkit.engine.sampling.maps import map_xy
-from warpkit.engine.sampling.rules import TAPS, SamplingRule, borders_of
+from warpkit.engine.definitions.maps import map_xy
+from warpkit.engine.definitions.objects.canvases import Images, listed
+from warpkit.engine.definitions.rules import TAPS, SamplingRule, borders_of
 
 FAR = 1 << 24
 """Places further away are not moved: a sum could reach the limit of positions, or lose digits."""

@@ -16,7 +16,7 @@ from torchvision.transforms.v2.functional._geometry import (
 )
 
 from warpkit.core import checks
-from warpkit.engine.sampling.rules import INTERPOLATIONS
+from warpkit.engine.definitions.rules import INTERPOLATIONS
 from warpkit.transforms.arguments import (
     AnyInterpolation,
     Fill,

@@ -13,7 +13,7 @@ from torchvision.transforms import InterpolationMode
 
 from warpkit.core import checks
 from warpkit.core.checks import Name
-from warpkit.engine.sampling.rule_names import parse_rule
+from warpkit.engine.definitions.rule_names import parse_rule
 from warpkit.types import Border, BorderName, Filter, Interpolation
 
 AnyInterpolation: TypeAlias = Interpolation | InterpolationMode | int

@@ -13,7 +13,7 @@ from torchvision import tv_tensors
 from torchvision.transforms import InterpolationMode, v2
 
 from warpkit.core import checks, exports
-from warpkit.engine.sampling.rule_names import ALIASES
+from warpkit.engine.definitions.rule_names import ALIASES
 from warpkit.transforms.images import has_pixels
 from warpkit.transforms.labels import LABELS
 

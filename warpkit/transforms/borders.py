@@ -9,7 +9,7 @@ from torch import Tensor
 from torchvision import tv_tensors
 from torchvision.transforms.v2._utils import _get_fill
 
-from warpkit.engine.sampling.rule_names import ALIASES
+from warpkit.engine.definitions.rule_names import ALIASES
 from warpkit.transforms.crops import CROPS, MODES
 from warpkit.types import Border, BorderName
 

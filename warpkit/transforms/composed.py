@@ -8,8 +8,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from warpkit.engine.definitions.maps import pixel_points
 from warpkit.engine.operators.inverse import inverse_map
-from warpkit.engine.sampling.maps import pixel_points
 from warpkit.flow.fields import compose as compose_flows
 from warpkit.flow.fields import from_matrix
 from warpkit.geometry.arguments import as_result

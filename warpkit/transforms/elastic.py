@@ -11,7 +11,7 @@ from torchvision.transforms import v2
 from torchvision.transforms.v2._utils import query_size
 
 from warpkit.core import checks
-from warpkit.engine.sampling.rules import INTERPOLATIONS
+from warpkit.engine.definitions.rules import INTERPOLATIONS
 from warpkit.flow.images import warp_flow
 from warpkit.transforms.arguments import AnyInterpolation, Fill, check_border, check_fill, mode_name
 from warpkit.transforms.base import Geometric

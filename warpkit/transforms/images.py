@@ -15,7 +15,7 @@ from torchvision.transforms.v2._utils import _get_fill
 
 from warpkit.core import checks
 from warpkit.core.mistakes import warn_if_channels_last, without_warnings
-from warpkit.engine.sampling.labels import as_labels, saturated
+from warpkit.engine.definitions.labels import as_labels, saturated
 from warpkit.geometry.arguments import as_result
 from warpkit.warp import warp_affine, warp_perspective
 

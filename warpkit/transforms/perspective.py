@@ -12,8 +12,8 @@ from torchvision.transforms import v2
 from torchvision.transforms.v2._utils import query_size
 
 from warpkit.core import checks
+from warpkit.engine.definitions.rules import INTERPOLATIONS
 from warpkit.engine.operators.inverse import inverse_map
-from warpkit.engine.sampling.rules import INTERPOLATIONS
 from warpkit.geometry.arguments import as_result
 from warpkit.transforms.arguments import AnyInterpolation, Fill, check_border, check_fill, mode_name
 from warpkit.transforms.base import Geometric

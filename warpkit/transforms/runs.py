@@ -13,7 +13,7 @@ from torchvision.transforms import v2
 from warpkit.core import checks, exports
 from warpkit.core.caller_warnings import warn
 from warpkit.core.mistakes import without_warnings
-from warpkit.engine.sampling.rules import INTERPOLATIONS
+from warpkit.engine.definitions.rules import INTERPOLATIONS
 from warpkit.transforms import crops
 from warpkit.transforms.affine import RandomAffine, RandomRotation
 from warpkit.transforms.base import check_arrays

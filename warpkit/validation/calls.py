@@ -16,9 +16,9 @@ from warpkit.core.environment import how_to_install
 from warpkit.core.mistakes import without_warnings
 from warpkit.core.shapes import broadcast_shapes
 from warpkit.engine.arithmetic.opencv import TYPES
-from warpkit.engine.sampling.maps import inverse_map, output_points
-from warpkit.engine.sampling.rule_names import ALIASES
-from warpkit.engine.sampling.rules import TAPS
+from warpkit.engine.definitions.maps import inverse_map, output_points
+from warpkit.engine.definitions.rule_names import ALIASES
+from warpkit.engine.definitions.rules import TAPS
 from warpkit.types import BorderName
 from warpkit.validation.metrics import Parity, figures, peak_of
 

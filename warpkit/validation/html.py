@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import Tensor
 
-from warpkit.engine.sampling.rules import INTERPOLATIONS
+from warpkit.engine.definitions.rules import INTERPOLATIONS
 from warpkit.validation import pages
 from warpkit.validation.metrics import Figures
 from warpkit.validation.resizes import ResizeRow

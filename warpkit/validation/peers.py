@@ -15,8 +15,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from warpkit.core.environment import versions_of
-from warpkit.engine.sampling.maps import inverse_map, pixel_points, to_3x3
-from warpkit.engine.sampling.reference import convert
+from warpkit.engine.definitions.maps import inverse_map, pixel_points, to_3x3
+from warpkit.engine.definitions.reference import convert
 from warpkit.geometry import to_theta
 
 GRID_MODES = ("nearest", "bilinear", "bicubic")

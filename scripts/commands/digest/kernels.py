@@ -25,7 +25,7 @@ TILE = 32
 CHANNELS, HEIGHT, WIDTH, ROWS, COLUMNS = 3, 45, 53, 40, 70
 """The sizes of an image, and of a result with two rows of tiles."""
 BORDERS = range(5)
-"""The codes of all borders except transparent: native/call.h."""
+"""The codes of all borders except transparent: native/shared/call.h."""
 MATRIX = array("d", [0.9, -0.35, 4.3, 0.4, 0.8, -3.7])
 
 
@@ -95,7 +95,7 @@ def backward(library: Any, taps: int, kind: str) -> bytes:
     size = CHANNELS * HEIGHT * WIDTH
     image, fill = numbers(size, 1, kind), array(kind, [0.25])
     grad = numbers(CHANNELS * ROWS * COLUMNS, 2, kind)
-    # two jobs of one unit (`Job` in native/warp_call.h): clear the gradient, then process all tiles
+    # two jobs of one unit (`Job` in warp_call.h): clear the gradient, then process all tiles
     every = 2**62
     jobs = array("q", [0, 0, 0, 0, 0, 0, size, 0, every, 0, 0, units, 0, 0, 0, 0, 0, every])
     starts = array("q", [0, 2])
@@ -245,7 +245,7 @@ def main() -> None:
     if "--help" in sys.argv:
         sys.exit(__doc__)
     root = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).resolve().parents[3])
-    path = root / "warpkit" / "engine" / "backends" / "cpu" / "library.py"
+    path = root / "warpkit" / "engine" / "cpu" / "library.py"
     spec = importlib.util.spec_from_file_location("library", path)
     assert spec is not None
     assert spec.loader is not None

@@ -30,7 +30,7 @@ from scripts.commands.kernels.usual import (
     side_by_side,
 )
 from warpkit.engine.arithmetic.opencv_lenses import Criteria
-from warpkit.engine.backends.cpu import (
+from warpkit.engine.cpu import (
     fits,
     four_points,
     inverse,
@@ -43,11 +43,11 @@ from warpkit.engine.backends.cpu import (
     transform,
 )
 from warpkit.engine.definitions.depth import KINDS, Depths
+from warpkit.engine.definitions.rules import BORDERS, INTERPOLATIONS
 from warpkit.engine.operators import sphere
 from warpkit.engine.operators.depth import POINTS
 from warpkit.engine.operators.jpeg import through_file
 from warpkit.engine.operators.lens_field import Field
-from warpkit.engine.sampling.rules import BORDERS, INTERPOLATIONS
 from warpkit.types import LensModel
 
 HOSTILE = (0.0, -0.0, 1.0, -1.0, 0.5, 1e5, -3e9, 2.0**31, 2.0**31 - 1, -(2.0**31), 2.0**52, 2.0**63)

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from warpkit.engine.backends.cpu import backward_schedule, calls
+from warpkit.engine.cpu import backward_schedule, calls
 
 LEAST, MOST = 1 << 40, 1 << 47
 """Numbers of a block in this range are addresses."""

@@ -21,7 +21,7 @@ extern "C" const char *warpkit_isa(void);
 namespace {
 
 constexpr int MOST = 64;                        // threads
-enum { TASK, FIRST, END, RUN, THREADS, TEAM };  // the head of every block: native/call.h
+enum { TASK, FIRST, END, RUN, THREADS, TEAM };  // the head of every block: native/shared/call.h
 
 void take(void *to, size_t bytes) {
     if (fread(to, 1, bytes, stdin) != bytes) abort();

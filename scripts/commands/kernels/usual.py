@@ -13,9 +13,9 @@ import torch
 import warpkit as wk
 import warpkit.opencv as wcv
 from warpkit.engine.arithmetic.opencv_lenses import Criteria
-from warpkit.engine.backends.cpu import fits, inverse, maps, moments, pictures
+from warpkit.engine.cpu import fits, inverse, maps, moments, pictures
+from warpkit.engine.definitions.rules import BORDERS, INTERPOLATIONS
 from warpkit.engine.definitions.sweep import MEASURES
-from warpkit.engine.sampling.rules import BORDERS, INTERPOLATIONS
 from warpkit.types import Border, DepthKind, Filter, Interpolation, LensModel, Measure
 
 

@@ -187,7 +187,7 @@ def run_tests(name: str, arguments: list[str]) -> int:
     there = {"LD_PRELOAD": " ".join(map(str.strip, paths)), "PYTHONPATH": str(copy)}
     command = [*PLACED, "env", *(f"{k}={v}" for k, v in there.items())]
     os.environ.setdefault("FUZZ_EXAMPLES", "400")
-    tests = arguments or ["tests/engine/backends/cpu"]
+    tests = arguments or ["tests/engine/cpu"]
     return subprocess.run(
         [*command, python, "-m", "pytest", "-p", "no:cacheprovider", *tests],
         cwd=copy, env=os.environ | FATAL,

@@ -9,10 +9,10 @@ source "$(dirname "$0")/../run.sh"
 
 quick=( # together they cover every backend, arithmetic, public package and command
     tests/house/test_rules.py tests/gradients/test_gradients.py tests/warp/test_gradient_orders.py
-    tests/engine/sampling/test_antialias.py tests/warp/test_compile.py
-    tests/engine/backends/cpu/test_warp.py tests/engine/backends/cpu/test_bounds.py
+    tests/engine/definitions/test_antialias.py tests/warp/test_compile.py
+    tests/engine/cpu/test_warp.py tests/engine/cpu/test_bounds.py
     tests/engine/arithmetic/test_arithmetic.py
-    tests/engine/backends/cuda/test_warp.py tests/geometry/test_geometry.py
+    tests/engine/triton/test_warp.py tests/geometry/test_geometry.py
     tests/indexing/test_indexing.py tests/indexing/test_gradients.py tests/patches/test_paste.py
     tests/patches/test_transform_gradients.py tests/attacks/test_expectation.py
     tests/nn/test_layers.py tests/distributed/test_distributed.py tests/opencv/test_face.py

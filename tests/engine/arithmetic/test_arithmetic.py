@@ -32,7 +32,7 @@ from tests.support.opencv_cases import (
 from warpkit import opencv
 from warpkit.engine.arithmetic import opencv4_sums as table_sums
 from warpkit.engine.arithmetic import opencv4_tables
-from warpkit.engine.sampling.maps import inverse_map
+from warpkit.engine.definitions.maps import inverse_map
 
 VERSIONS = {"4.14.0": "opencv4", "5.0.0": "opencv5"}
 ARITHMETICS = tuple(VERSIONS.values())

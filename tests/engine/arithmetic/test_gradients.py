@@ -15,9 +15,9 @@ from torch.func import grad, jacfwd, jvp, vmap
 import warpkit as wk
 from tests.support.inputs import noise
 from tests.support.tolerances import TOLERANCE
-from warpkit.engine.backends.cpu import launch
-from warpkit.engine.sampling import exact_gradient
-from warpkit.engine.sampling.rules import BORDERS, INTERPOLATIONS
+from warpkit.engine.cpu import launch
+from warpkit.engine.definitions import exact_gradient
+from warpkit.engine.definitions.rules import BORDERS, INTERPOLATIONS
 
 # forward mode scripts torch's own decompositions on first use
 pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated:FutureWarning")

@@ -9,7 +9,7 @@ import pytest
 from tests.support.inputs import noise
 from warpkit import validation
 from warpkit.engine.arithmetic.guarantees import guaranteed, guaranteed_resize
-from warpkit.engine.backends.cpu.native_library import LIBRARY
+from warpkit.engine.cpu.native_library import LIBRARY
 from warpkit.validation import report
 from warpkit.validation.suite import Setting
 

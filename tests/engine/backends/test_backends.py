@@ -42,7 +42,7 @@ class Mode(TorchDispatchMode):
 
 
 def test_few_python_frames_lead_from_a_warp_to_the_launch(monkeypatch):
-    from warpkit.engine.backends.cpu import launch
+    from warpkit.engine.cpu import launch
 
     forward, stacks = launch.forward, []
 
@@ -70,7 +70,7 @@ class Turned(torch.nn.Module):
 
 def test_no_backend_restricts_a_dynamic_width(monkeypatch):
     """Without the native library, the other backends judge an export's image."""
-    from warpkit.engine.backends import cpu
+    from warpkit.engine import cpu
 
     monkeypatch.setattr(cpu, "unsupported_reasons", lambda image, rule: ["has no library"])
     sizes = {3: torch.export.Dim("width", min=2)}

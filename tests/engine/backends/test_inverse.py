@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from tests.support.inputs import noise
-from warpkit.engine.backends import cpu
-from warpkit.engine.backends.cpu import opencv as cpu_opencv
-from warpkit.engine.sampling import maps
+from warpkit.engine import cpu
+from warpkit.engine.cpu import opencv as cpu_opencv
+from warpkit.engine.definitions import maps
 
 WILD = [0.0, 1.0, -1.0, 0.5, 1e5, 1e155, 1e-160, 5e-324, 1e300, torch.inf, torch.nan, 3.0, 7.0]
 

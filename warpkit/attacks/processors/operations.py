@@ -27,7 +27,7 @@ from warpkit.attacks.processors.sizes import (
     up_to,
 )
 from warpkit.core import checks
-from warpkit.engine.sampling.reference import with_gradient_of
+from warpkit.engine.definitions.reference import with_gradient_of
 
 Operation = Callable[[Tensor, Options], Tensor]
 

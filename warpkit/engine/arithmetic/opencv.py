@@ -16,9 +16,9 @@ from warpkit.core.checks import LABELS
 from warpkit.engine.arithmetic import opencv4_positions as fixed_point
 from warpkit.engine.arithmetic import opencv4_sums as table_sums
 from warpkit.engine.arithmetic import opencv5
-from warpkit.engine.sampling import maps, reference
-from warpkit.engine.sampling.labels import as_signed, from_signed
-from warpkit.engine.sampling.rules import SamplingRule
+from warpkit.engine.definitions import maps, reference
+from warpkit.engine.definitions.labels import as_signed, from_signed
+from warpkit.engine.definitions.rules import SamplingRule
 
 TYPES = (torch.uint8, torch.uint16, torch.int16, torch.float32, torch.float64)
 """The types that OpenCV interpolates. OpenCV moves only int8 and int32 among the labels; warpkit

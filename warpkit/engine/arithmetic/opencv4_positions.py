@@ -12,8 +12,15 @@ import torch
 from torch import Tensor
 
 from warpkit.engine.arithmetic.opencv4_tables import STEPS
-from warpkit.engine.sampling.rounding import INT_MAX, INT_MIN, saturate16, to_int32, wrap16, wrap32
-from warpkit.engine.sampling.rules import LIMIT, SamplingRule
+from warpkit.engine.definitions.rounding import (
+    INT_MAX,
+    INT_MIN,
+    saturate16,
+    to_int32,
+    wrap16,
+    wrap32,
+)
+from warpkit.engine.definitions.rules import LIMIT, SamplingRule
 
 
 class FixedGrid(NamedTuple):

@@ -14,9 +14,9 @@ from torch import Tensor
 from warpkit.engine.arithmetic.opencv4_positions import FixedGrid
 from warpkit.engine.arithmetic.opencv4_tables import ONE, STEPS, axis_table, integer_table
 from warpkit.engine.arithmetic.processor import VECTOR_BYTES
-from warpkit.engine.sampling.reference import convert, reader
-from warpkit.engine.sampling.rounding import fma32
-from warpkit.engine.sampling.rules import TAPS, SamplingRule, resolve
+from warpkit.engine.definitions.reference import convert, reader
+from warpkit.engine.definitions.rounding import fma32
+from warpkit.engine.definitions.rules import TAPS, SamplingRule, resolve
 
 WORKING = {torch.uint8: torch.int32, torch.float64: torch.float64}
 """The type of the sums, by the image's type; float32 for all other types."""

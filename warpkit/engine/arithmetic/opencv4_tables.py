@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from warpkit.core.tracing import constant_to_compilers
-from warpkit.engine.sampling.rules import CUBIC_A, TAPS
+from warpkit.engine.definitions.rules import CUBIC_A, TAPS
 
 STEPS = 32
 """The number of positions between two pixels."""

@@ -12,9 +12,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from warpkit.engine.sampling.reference import convert, reader
-from warpkit.engine.sampling.rounding import fma32, to_int32
-from warpkit.engine.sampling.rules import CUBIC_A, LIMIT, MISSING_BORDERS, SamplingRule, resolve
+from warpkit.engine.definitions.reference import convert, reader
+from warpkit.engine.definitions.rounding import fma32, to_int32
+from warpkit.engine.definitions.rules import CUBIC_A, LIMIT, MISSING_BORDERS, SamplingRule, resolve
 
 TYPES = (torch.uint8, torch.uint16, torch.float32)
 CHANNELS = (1, 3, 4)

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from warpkit.engine.sampling.rounding import rounded_once
+from warpkit.engine.definitions.rounding import rounded_once
 
 AT_ONCE = 16
 BLOCK, BLOCK_OF_DOUBLES = 1024, 128

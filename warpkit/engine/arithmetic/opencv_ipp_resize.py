@@ -14,9 +14,9 @@ from torch import Tensor
 from warpkit.engine.arithmetic.processor import VECTOR_BYTES
 from warpkit.engine.arithmetic.resize_axes import Axis, of_kind, taps_of
 from warpkit.engine.arithmetic.resize_tables import Taps
-from warpkit.engine.sampling.reference import convert
-from warpkit.engine.sampling.resize import beside
-from warpkit.engine.sampling.rounding import fma32, fma64
+from warpkit.engine.definitions.reference import convert
+from warpkit.engine.definitions.resize import beside
+from warpkit.engine.definitions.rounding import fma32, fma64
 
 LINEAR_TYPES = (torch.uint16, torch.int16, torch.float32, torch.float64)
 CUBIC_TYPES = (torch.uint8, torch.uint16, torch.int16, torch.float32)

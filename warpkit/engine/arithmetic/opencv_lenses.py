@@ -11,8 +11,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from warpkit.engine.sampling.maps import rows_at
-from warpkit.engine.sampling.rounding import saturate16, to_int32, two_product, two_sum
+from warpkit.engine.definitions.maps import rows_at
+from warpkit.engine.definitions.rounding import saturate16, to_int32, two_product, two_sum
 
 Rows = tuple[tuple[float, ...], ...]
 NOWHERE = -1e6

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from warpkit.engine.arithmetic.processor import VECTOR_BYTES
-from warpkit.engine.sampling.rounding import fma32, fma64, to_int32
+from warpkit.engine.definitions.rounding import fma32, fma64, to_int32
 
 FIXED_BITS = 10
 """Fraction bits of the matrix from three 8-bit channels to three."""

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from warpkit.core import exports
 from warpkit.engine.arithmetic import opencv_angles
-from warpkit.engine.sampling.maps import pixel_points
+from warpkit.engine.definitions.maps import pixel_points
 
 
 def map_to_polar(size: tuple[int, int], center: Tensor, radius: Tensor, log: bool) -> Tensor:

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from warpkit.engine.arithmetic.opencv_lenses import tilts
-from warpkit.engine.sampling.maps import rows_at
+from warpkit.engine.definitions.maps import rows_at
 
 UNITS = (0, 4, 8)
 """Where the flattened identity (3, 3) has its ones."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from warpkit.engine.sampling.rules import resolve
+from warpkit.engine.definitions.rules import resolve
 
 
 def down(image: Tensor, size: tuple[int, int], border: str) -> Tensor:

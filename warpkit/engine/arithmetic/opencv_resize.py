@@ -18,10 +18,10 @@ from warpkit.core.checks import LABELS
 from warpkit.engine.arithmetic import opencv_ipp_resize
 from warpkit.engine.arithmetic.resize_axes import Axis, move, of_kind, taps_of
 from warpkit.engine.arithmetic.resize_tables import EXACT_BITS, Taps
-from warpkit.engine.sampling.maps import no_float64
-from warpkit.engine.sampling.reference import convert
-from warpkit.engine.sampling.resize import Edges, ResizeRule, beside
-from warpkit.engine.sampling.rounding import saturate16, wrap32
+from warpkit.engine.definitions.maps import no_float64
+from warpkit.engine.definitions.reference import convert
+from warpkit.engine.definitions.resize import Edges, ResizeRule, beside
+from warpkit.engine.definitions.rounding import saturate16, wrap32
 
 EPSILON = 2.0**-52
 """OpenCV takes a scale as a whole number if the difference is smaller than this."""

@@ -21,8 +21,8 @@ from torch import Tensor
 from warpkit.core.environment import installed
 from warpkit.engine.arithmetic.resize_axes import move
 from warpkit.engine.arithmetic.resize_tables import TableKey, Taps, on_device
-from warpkit.engine.sampling.maps import no_float64
-from warpkit.engine.sampling.resize import Edges, ResizeRule, beside
+from warpkit.engine.definitions.maps import no_float64
+from warpkit.engine.definitions.resize import Edges, ResizeRule, beside
 
 BITS = 22
 """Weights of 8-bit images are integers in units of 2^-22."""

@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from warpkit.engine.sampling.resize import SUPPORT
+from warpkit.engine.definitions.resize import SUPPORT
 
 FLOAT32_TERMS = float(np.float32(0.54)), float(np.float32(0.46))
 """The constants of Hamming's window, which are float32 in Pillow."""

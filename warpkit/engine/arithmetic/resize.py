@@ -22,7 +22,7 @@ from warpkit.core import checks
 from warpkit.core.names import suggest
 from warpkit.core.tracing import has_tangents, in_transform, wants_gradient
 from warpkit.engine.arithmetic.torch_resize import check_floats
-from warpkit.engine.sampling.resize import AREA_FILTERS, POINT_FILTERS, ResizeRule
+from warpkit.engine.definitions.resize import AREA_FILTERS, POINT_FILTERS, ResizeRule
 
 OPENCV: tuple[ResizeArithmetic, ...] = ("opencv4", "opencv5", "opencv4_ipp", "opencv5_ipp")
 """cv2.resize's pixels; _ipp: with Intel's library, which the x86 wheels switch on."""

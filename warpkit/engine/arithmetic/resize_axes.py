@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from warpkit.engine.arithmetic.resize_tables import Taps, on_device
-from warpkit.engine.sampling.labels import as_signed, from_signed
+from warpkit.engine.definitions.labels import as_signed, from_signed
 
 
 class Axis(NamedTuple):

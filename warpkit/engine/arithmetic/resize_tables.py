@@ -23,7 +23,7 @@ from warpkit.engine.arithmetic.opencv4_tables import cubic_weights
 from warpkit.engine.arithmetic.pillow_tables import KINDS as PILLOW_KINDS
 from warpkit.engine.arithmetic.pillow_tables import running
 from warpkit.engine.arithmetic.torch_tables import KINDS as TORCH_KINDS
-from warpkit.engine.sampling.resize import KEPT_TABLES
+from warpkit.engine.definitions.resize import KEPT_TABLES
 
 F32, F64 = np.float32, np.float64
 SLIVER = 1e-3

@@ -26,7 +26,7 @@ from warpkit.core.tracing import constant_to_compilers
 from warpkit.engine.arithmetic.resize_axes import move
 from warpkit.engine.arithmetic.resize_tables import on_device
 from warpkit.engine.arithmetic.torch_tables import BITS
-from warpkit.engine.sampling.resize import ResizeRule, beside
+from warpkit.engine.definitions.resize import ResizeRule, beside
 
 
 class Sides(NamedTuple):

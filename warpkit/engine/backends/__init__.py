@@ -3,8 +3,8 @@
 A backend is a module with the functions of `Backend`, imported on first use. A backend that is
 given by name is used or rejected with reasons, never replaced. `opencv` joins the values of
 OpenCV's arithmetics with the gradients of "reference" and "cpu". `resizing` selects backends for
-`resize`, and `spheres` for spherical images. `operators` makes torch operators of kernels, and
-`grid_sample` is torch's own sampler. `cpu` and `cuda` are packages with kernels.
+`resize`, and `spheres` for spherical images. `grid_sample` is torch's own sampler, and the packages
+`engine.cpu` and `engine.triton` have kernels.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from torch import Tensor
 
 from warpkit.core.checks import check_name, fail
 from warpkit.core.tracing import is_eager, wants_gradient
-from warpkit.engine.sampling.reference import compute_dtype
-from warpkit.engine.sampling.rules import SamplingRule
+from warpkit.engine.definitions.reference import compute_dtype
+from warpkit.engine.definitions.rules import SamplingRule
 
 BACKENDS = ("reference", "grid_sample", "cpu", "cuda")
 """All give the same result within the tolerance table, but differ in speed and supported calls."""
@@ -151,7 +151,7 @@ def select_descent(moving: Tensor, fixed: Tensor, *others: Tensor) -> ModuleType
     """
     if torch.is_grad_enabled() or select_sums(moving, fixed, *others) is None:
         return None
-    from warpkit.engine.backends.cpu import descent
+    from warpkit.engine.cpu import descent
 
     return descent if descent.supports(moving, fixed) else None
 
@@ -163,7 +163,7 @@ def select_fits(*points: Tensor) -> ModuleType | None:
     module = backend_module("cpu")
     if module.unsupported_reasons(points[0], SamplingRule("bilinear", "constant")):
         return None
-    from warpkit.engine.backends.cpu import fits
+    from warpkit.engine.cpu import fits
 
     return fits
 
@@ -172,7 +172,7 @@ def select_levels(*images: Tensor) -> ModuleType | None:
     """Kernels for pyramid levels without gradients, if they can read the tensors, or None."""
     if torch.is_grad_enabled() or select_sums(*images) is None:
         return None
-    from warpkit.engine.backends.cpu import levels
+    from warpkit.engine.cpu import levels
 
     return levels
 
@@ -225,7 +225,7 @@ def select_pictures() -> PictureBackend | None:
     )
     if refused:
         return None
-    from warpkit.engine.backends.cpu import pictures
+    from warpkit.engine.cpu import pictures
 
     return cast(PictureBackend, pictures)
 
@@ -235,7 +235,7 @@ def empty(shape: Sequence[int], dtype: torch.dtype) -> Tensor:
 
     The first write to a new page costs more than most computations of its content.
     """
-    from warpkit.engine.backends.cpu import memory
+    from warpkit.engine.cpu import memory
 
     kind = np.dtype(np.float64 if dtype == torch.float64 else np.float32)
     return torch.from_numpy(memory.empty(shape, kind))
@@ -272,11 +272,11 @@ def backend_module(name: str) -> Backend:
     It does not use importlib's function, which Dynamo cannot trace.
     """
     if name == "reference":
-        from warpkit.engine.sampling import reference as module
+        from warpkit.engine.definitions import reference as module
     elif name == "cpu":
-        from warpkit.engine.backends import cpu as module
+        from warpkit.engine import cpu as module
     elif name == "cuda":
-        from warpkit.engine.backends import cuda as module
+        from warpkit.engine import triton as module
     else:
         from warpkit.engine.backends import grid_sample as module
     return module

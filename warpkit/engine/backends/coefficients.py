@@ -1,7 +1,7 @@
 """The coefficients of a spline through an image, which a warp then samples in place of the pixels.
 
 The filter is linear: it is a resize whose result has as many pixels, or 12 more on each side along
-an axis that its border continues (`engine/sampling/splines`). It runs once for an image, however
+an axis that its border continues (`engine/definitions/splines`). It runs once for an image, however
 many maps sample it. Under border constant the value is subtracted before and added after it, since
 the weights sum to 1: so it may be another one for each channel and item, and has a gradient.
 """
@@ -16,10 +16,10 @@ from torch import Tensor
 from warpkit.core.tracing import is_eager, is_readable, wants_derivative
 from warpkit.engine.backends import Backend, backend_module
 from warpkit.engine.backends import resizing as resizes
-from warpkit.engine.sampling.reference import compute_dtype
-from warpkit.engine.sampling.resize import ResizeRule
-from warpkit.engine.sampling.rules import SamplingRule, borders_of
-from warpkit.engine.sampling.splines import continued
+from warpkit.engine.definitions.reference import compute_dtype
+from warpkit.engine.definitions.resize import ResizeRule
+from warpkit.engine.definitions.rules import SamplingRule, borders_of
+from warpkit.engine.definitions.splines import continued
 
 
 class Coefficients(NamedTuple):

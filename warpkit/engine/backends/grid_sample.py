@@ -22,11 +22,15 @@ from torch import Tensor
 from warpkit.core.tracing import has_tangents, in_transform, wants_gradient
 from warpkit.engine.binding.operator import Operator
 from warpkit.engine.binding.vjp import vjp
-from warpkit.engine.operators.warp import WARP, Warp
-from warpkit.engine.sampling import reference
-from warpkit.engine.sampling.maps import inverse_map, no_float64, output_points, pixels_from_theta
-from warpkit.engine.sampling.reference import Fold, by_rows, compute_dtype
-from warpkit.engine.sampling.rules import (
+from warpkit.engine.definitions import reference
+from warpkit.engine.definitions.maps import (
+    inverse_map,
+    no_float64,
+    output_points,
+    pixels_from_theta,
+)
+from warpkit.engine.definitions.reference import Fold, by_rows, compute_dtype
+from warpkit.engine.definitions.rules import (
     LIMIT,
     MISSING_BORDERS,
     TAPS,
@@ -34,6 +38,7 @@ from warpkit.engine.sampling.rules import (
     borders_of,
     is_pair,
 )
+from warpkit.engine.operators.warp import WARP, Warp
 
 MODES = ("nearest", "bilinear", "bicubic")
 PADDING = {

@@ -9,13 +9,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from warpkit.engine import cpu
 from warpkit.engine.arithmetic import opencv
-from warpkit.engine.backends import cpu
-from warpkit.engine.backends.cpu import opencv as cpu_opencv
-from warpkit.engine.sampling import reference
-from warpkit.engine.sampling.exact_gradient import Values, with_exact_gradient
-from warpkit.engine.sampling.maps import added_to_pixels, pixel_points
-from warpkit.engine.sampling.rules import SamplingRule
+from warpkit.engine.cpu import opencv as cpu_opencv
+from warpkit.engine.definitions import reference
+from warpkit.engine.definitions.exact_gradient import Values, with_exact_gradient
+from warpkit.engine.definitions.maps import added_to_pixels, pixel_points
+from warpkit.engine.definitions.rules import SamplingRule
 
 
 class OpenCVBackend:

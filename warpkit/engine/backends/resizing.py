@@ -17,8 +17,8 @@ from warpkit.core.tracing import exports_to_onnx, peel
 from warpkit.engine.arithmetic import resize as arithmetics
 from warpkit.engine.backends import refuse
 from warpkit.engine.backends.resizing_axes import within_range
-from warpkit.engine.sampling.exact_gradient import with_exact_gradient
-from warpkit.engine.sampling.resize import Edges, Number, ResizeRule
+from warpkit.engine.definitions.exact_gradient import with_exact_gradient
+from warpkit.engine.definitions.resize import Edges, Number, ResizeRule
 
 BACKENDS = ("reference", "cpu")
 """The backends of `resize`: plain torch on any device, and compiled kernels."""
@@ -30,7 +30,7 @@ PREFERENCE = ("cpu", "reference")
 def select_backend(function: str, backend: str, image: Tensor, rule: ResizeRule) -> ModuleType:
     """The backend's module, or an error with the reasons of all backends that were tried."""
     if backend == "auto" and exports_to_onnx():
-        from warpkit.engine.backends import exported
+        from warpkit.engine import onnx as exported
 
         if not exported.unsupported_reasons(image, rule):
             return exported
@@ -46,9 +46,9 @@ def select_backend(function: str, backend: str, image: Tensor, rule: ResizeRule)
 def backend_module(name: str, rule: ResizeRule) -> ModuleType:
     """The module, by a plain import, which Dynamo can trace."""
     if name == "cpu":
-        from warpkit.engine.backends.cpu import resize as module
+        from warpkit.engine.cpu import resize as module
     elif rule.arithmetic == "exact" or rule.is_zoom or rule.is_filter:
-        from warpkit.engine.sampling import resize as module
+        from warpkit.engine.definitions import resize as module
     elif rule.arithmetic == "pillow":
         from warpkit.engine.arithmetic import pillow as module
     elif rule.arithmetic == "torchvision":

@@ -14,9 +14,9 @@ import torch
 from torch import Tensor
 
 from warpkit.core.tracing import is_eager, is_readable, wants_derivative
-from warpkit.engine.sampling.labels import as_signed, from_signed
-from warpkit.engine.sampling.reference import compute_dtype
-from warpkit.engine.sampling.resize import ResizeRule, to_type
+from warpkit.engine.definitions.labels import as_signed, from_signed
+from warpkit.engine.definitions.reference import compute_dtype
+from warpkit.engine.definitions.resize import ResizeRule, to_type
 
 FEW = 16
 """The most numbers after an axis that are read as the channels of a pixel."""

@@ -1,4 +1,4 @@
-"""Samples spherical images with a backend, faster than `sampling.sphere`."""
+"""Samples spherical images with a backend, faster than `definitions.sphere`."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from torch import Tensor
 
 from warpkit.core.tracing import is_eager
 from warpkit.engine.backends import backend_module, select_backend
+from warpkit.engine.definitions import sphere
+from warpkit.engine.definitions.labels import as_bits, as_labels, as_signed, from_signed
+from warpkit.engine.definitions.layout import restore_memory_format
+from warpkit.engine.definitions.reference import compute_dtype
+from warpkit.engine.definitions.rules import SamplingRule
 from warpkit.engine.operators import sphere as operators
-from warpkit.engine.sampling import sphere
-from warpkit.engine.sampling.labels import as_bits, as_labels, as_signed, from_signed
-from warpkit.engine.sampling.layout import restore_memory_format
-from warpkit.engine.sampling.reference import compute_dtype
-from warpkit.engine.sampling.rules import SamplingRule
 
 
 def view(

@@ -8,10 +8,10 @@ import torch
 from torch import Tensor
 
 from warpkit.core.shapes import broadcast_shapes
+from warpkit.engine.definitions import reference
 from warpkit.engine.definitions.again import again
-from warpkit.engine.sampling import reference
-from warpkit.engine.sampling.maps import pixel_points
-from warpkit.engine.sampling.rules import LIMIT, SamplingRule
+from warpkit.engine.definitions.maps import pixel_points
+from warpkit.engine.definitions.rules import LIMIT, SamplingRule
 
 
 class Square(NamedTuple):

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from warpkit.core.shapes import broadcast_shapes
 from warpkit.engine.definitions import finite, lens_models, lens_rays
-from warpkit.engine.sampling.maps import pixel_points
+from warpkit.engine.definitions.maps import pixel_points
 
 KINDS = ("z", "ray", "inverse")
 

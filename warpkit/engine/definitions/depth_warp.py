@@ -6,10 +6,9 @@ from typing import NamedTuple
 
 from torch import Tensor
 
-from warpkit.engine.definitions import depth
+from warpkit.engine.definitions import depth, reference
 from warpkit.engine.definitions.depth import Depths
-from warpkit.engine.sampling import reference
-from warpkit.engine.sampling.rules import SamplingRule
+from warpkit.engine.definitions.rules import SamplingRule
 
 
 class DepthWarp(NamedTuple):

@@ -15,8 +15,8 @@ from torch import Tensor
 
 from warpkit.core import exports
 from warpkit.core.tracing import is_eager, wants_gradient
-from warpkit.engine.sampling.maps import matrix_of
-from warpkit.engine.sampling.reference import with_gradient_of
+from warpkit.engine.definitions.maps import matrix_of
+from warpkit.engine.definitions.reference import with_gradient_of
 
 ROUNDING = 16
 """Distances below this many eps of the coordinates' type count as 0. Rounding takes about one eps

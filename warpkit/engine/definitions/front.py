@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from warpkit.core.shapes import broadcast_shapes
-from warpkit.engine.sampling.maps import pixel_points
+from warpkit.engine.definitions.maps import pixel_points
 
 
 def front(size: tuple[int, int], flow: Tensor, depth: Tensor) -> Tensor:

@@ -9,7 +9,7 @@ from warpkit.engine.arithmetic.opencv_lenses import fused
 from warpkit.engine.definitions import lens_models
 from warpkit.engine.definitions.finite import finite_lens, is_known_true, within
 from warpkit.engine.definitions.lens_models import Lens
-from warpkit.engine.sampling.maps import pixel_points, rows_at
+from warpkit.engine.definitions.maps import pixel_points, rows_at
 
 
 def field(lens: Lens, to_ray: Tensor, size: tuple[int, int], opencv: bool) -> Tensor:

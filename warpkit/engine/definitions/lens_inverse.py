@@ -17,7 +17,7 @@ from warpkit.core.shapes import broadcast_shapes
 from warpkit.core.tracing import is_eager, is_readable
 from warpkit.engine.definitions import lens_models
 from warpkit.engine.definitions.lens_models import Lens
-from warpkit.engine.sampling.reference import with_gradient_of
+from warpkit.engine.definitions.reference import with_gradient_of
 
 STEPS, TRACED_STEPS = 100, 20
 """The most steps; if values cannot be read, exactly as many as the second number are made. A lens

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from warpkit.core import exports
-from warpkit.engine.sampling.maps import adjugate, determinant, matrix_of, rows_at
+from warpkit.engine.definitions.maps import adjugate, determinant, matrix_of, rows_at
 
 TILTED = 14
 """The number of coefficients of a lens whose sensor may be tilted."""

@@ -15,7 +15,7 @@ from warpkit.core.shapes import broadcast_shapes
 from warpkit.core.tracing import is_eager, is_readable, wants_gradient
 from warpkit.engine.definitions import finite, lens_inverse, lens_models
 from warpkit.engine.definitions.lens_models import Lens
-from warpkit.engine.sampling.reference import with_gradient_of
+from warpkit.engine.definitions.reference import with_gradient_of
 
 SMALL = 1e-2
 """Below this squared angle, the series of sine and cosine to its eighth power are exact."""

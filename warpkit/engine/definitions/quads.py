@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from warpkit.engine.sampling.maps import adjugate, matrix_of
+from warpkit.engine.definitions.maps import adjugate, matrix_of
 
 ROUNDING = 8 * torch.finfo(torch.float64).eps
 """A sum of three products counts as 0 up to this part of the sum of their magnitudes."""

@@ -12,11 +12,10 @@ import torch
 from torch import Tensor
 
 from warpkit.core.shapes import broadcast_shapes
-from warpkit.engine.definitions import depth
+from warpkit.engine.definitions import depth, reference
 from warpkit.engine.definitions.again import again
 from warpkit.engine.definitions.depth import WHOLE, Depths
-from warpkit.engine.sampling import reference
-from warpkit.engine.sampling.rules import SamplingRule
+from warpkit.engine.definitions.rules import SamplingRule
 
 MEASURES = ("correlation", "difference", "absolute", "squared", "variance")
 

@@ -9,28 +9,28 @@ from collections.abc import Callable
 from importlib import import_module
 from types import ModuleType
 
-BACKENDS = "warpkit.engine.backends"
+ENGINE = "warpkit.engine"
 
 
 def native(name: str) -> Callable[[], ModuleType | None]:
-    """Imports a module of `backends.cpu` when it is called; None without the native library."""
+    """Imports a module of `engine.cpu` when it is called; None without the native library."""
 
     module = None
 
     def load() -> ModuleType | None:
         nonlocal module
-        if module is None and import_module(f"{BACKENDS}.cpu.native_library").LIBRARY:
-            module = import_module(f"{BACKENDS}.cpu.{name}")
+        if module is None and import_module(f"{ENGINE}.cpu.native_library").LIBRARY:
+            module = import_module(f"{ENGINE}.cpu.{name}")
         return module
 
     return load
 
 
 def triton(name: str) -> Callable[[], ModuleType | None]:
-    """Imports a module of `backends.cuda` when it is called; None without a Triton that works."""
+    """Imports a module of `engine.triton` when it is called; None without a Triton that works."""
 
     def load() -> ModuleType | None:
-        works = import_module(f"{BACKENDS}.cuda").HAS_TRITON
-        return import_module(f"{BACKENDS}.cuda.{name}") if works else None
+        works = import_module(f"{ENGINE}.triton").HAS_TRITON
+        return import_module(f"{ENGINE}.triton.{name}") if works else None
 
     return load

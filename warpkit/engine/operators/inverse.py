@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 
 from warpkit.engine.binding.operator import Operator
+from warpkit.engine.definitions import maps
 from warpkit.engine.operators import native, triton
-from warpkit.engine.sampling import maps
 
 
 def inverse_map(matrix: Tensor) -> Tensor:

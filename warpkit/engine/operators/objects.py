@@ -8,13 +8,13 @@ from typing import NamedTuple
 from torch import Tensor
 
 from warpkit.engine.binding.operator import Operator
-from warpkit.engine.compositing import objects
-from warpkit.engine.compositing.canvases import Images, listed, together
-from warpkit.engine.compositing.frames import Frames
-from warpkit.engine.compositing.objects import Layers
-from warpkit.engine.compositing.rectangles import Rectangles, Rows
+from warpkit.engine.definitions.objects import objects
+from warpkit.engine.definitions.objects.canvases import Images, listed, together
+from warpkit.engine.definitions.objects.frames import Frames
+from warpkit.engine.definitions.objects.objects import Layers
+from warpkit.engine.definitions.objects.rectangles import Rectangles, Rows
+from warpkit.engine.definitions.rules import SamplingRule
 from warpkit.engine.operators import native
-from warpkit.engine.sampling.rules import SamplingRule
 
 
 class Crop(NamedTuple):

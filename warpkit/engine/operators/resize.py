@@ -11,10 +11,10 @@ from torch import Tensor
 from warpkit.engine.binding.operator import Linear, Signature
 from warpkit.engine.binding.torch_operators import Schema, register
 from warpkit.engine.binding.vjp import blank, vjp
+from warpkit.engine.definitions import resize as reference
+from warpkit.engine.definitions.layout import layout_of
+from warpkit.engine.definitions.resize import Edges, ResizeRule
 from warpkit.engine.operators import native
-from warpkit.engine.sampling import resize as reference
-from warpkit.engine.sampling.layout import layout_of
-from warpkit.engine.sampling.resize import Edges, ResizeRule
 
 
 class Resize(NamedTuple):

@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 
 from warpkit.engine.binding.operator import Operator
+from warpkit.engine.definitions import sphere
+from warpkit.engine.definitions.reference import compute_dtype
 from warpkit.engine.operators import native
-from warpkit.engine.sampling import sphere
-from warpkit.engine.sampling.reference import compute_dtype
 
 HALVES = (torch.float16, torch.bfloat16)
 

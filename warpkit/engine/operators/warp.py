@@ -12,12 +12,12 @@ from warpkit.core.environment import TRITON_INTERPRETED
 from warpkit.engine.binding.operator import GradientOptions, Operator, Signature
 from warpkit.engine.binding.torch_operators import Schema, register
 from warpkit.engine.binding.vjp import blank
+from warpkit.engine.definitions import reference
+from warpkit.engine.definitions.layout import batch_of, layout_of
+from warpkit.engine.definitions.maps import added_to_pixels
+from warpkit.engine.definitions.rules import SamplingRule
 from warpkit.engine.operators import native, triton
 from warpkit.engine.operators.inverse import inverse_map
-from warpkit.engine.sampling import reference
-from warpkit.engine.sampling.layout import batch_of, layout_of
-from warpkit.engine.sampling.maps import added_to_pixels
-from warpkit.engine.sampling.rules import SamplingRule
 
 
 class Warp(NamedTuple):

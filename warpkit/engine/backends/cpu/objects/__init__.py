@@ -1,5 +1,0 @@
-"""Paints objects over images on a CPU, as `engine.compositing` does, in the native library.
-
-`painter` paints objects through blocks of numbers that `calls` prepares. `crop` crops boxes with
-the kernels of warps.
-"""

@@ -1,0 +1,309 @@
+"""Maps and points in the native library, on arrays, with the bits of the arithmetics.
+
+The results have no gradients. native/points/maps_call.h describes the numbers of a block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from warpkit.engine.arithmetic import opencv_angles
+from warpkit.engine.arithmetic.opencv_lenses import MOST_STEPS, Criteria
+from warpkit.engine.cpu.calls import KEPT, Family, address_of, launch
+from warpkit.engine.cpu.memory import empty
+
+MAPS = Family("maps")
+FIELDS = MAPS.fields
+NUMBERS, FIRST, SECOND = (FIELDS[name] for name in ("numbers", "first", "second"))
+OUT, OUT_SECOND, COUNT = (FIELDS[name] for name in ("out", "out_second", "count"))
+STEPS, ENDS_BY_ERROR, FAR = FIELDS["steps"], FIELDS["ends_by_error"], FIELDS["far"]
+
+KINDS = ("planes", "pairs", "fixed", "whole", "steps")
+"""Kinds of maps, in the library's numbering: planes or pairs of float32, int16 pixels with or
+without 1/32 parts, and pairs of float32 with the values of the latter two."""
+
+POINTS_AT_ONCE = 1024
+"""The size of a unit of a list of points."""
+
+FLOAT, PIXEL, PART = np.dtype(np.float32), np.dtype(np.int16), np.dtype(np.uint16)
+WIDE = np.dtype(np.float64)
+
+Maps = tuple[np.ndarray, np.ndarray | None]
+Numbers = Sequence[float]
+
+NO_MATRIX = (0.0,) * 9
+MOST_COEFFICIENTS = 14
+
+TILT, MATRIX, LENS_NUMBERS = slice(18, 27), slice(36, 45), 46
+"""Places in `LensNumbers`, which begin with fx, fy, cx, cy and the coefficients; their number."""
+
+LEAST_COLUMNS = 10
+"""Columns of a jacobian for the pose and the camera; those for the coefficients follow."""
+FISHEYE_COLUMNS = 15
+
+
+class PlainLens(NamedTuple):
+    """A camera and its lens as Python numbers."""
+
+    model: str
+    camera: tuple[float, float, float, float]
+    """fx, fy, cx, cy."""
+    k: tuple[float, ...]
+    tilt: Numbers = NO_MATRIX
+    """The matrix of a tilted sensor, which acts on directions, row by row."""
+    untilt: Numbers = NO_MATRIX
+    tilting: Numbers = NO_MATRIX * 2
+    """The derivatives of `tilt` with respect to both of its angles."""
+
+
+class PlainPose(NamedTuple):
+    """The pose of a scene relative to a camera."""
+
+    vector: Numbers
+    """The rotation vector, (3,)."""
+    turn: Numbers | None
+    """The rotation matrix (9,), if it does not come from the vector."""
+    shift: Numbers
+    """The translation, (3,)."""
+
+
+@lru_cache(maxsize=KEPT)
+def _block(task: str, *numbers: tuple[str, int]) -> np.ndarray:
+    return MAPS.block(task, dict(numbers))
+
+
+def lens_map(lens: PlainLens, to_ray: Numbers, size: tuple[int, int], kind: str) -> Maps:
+    """The source positions of pixels (h, w) of an undistorted image, as a kind of map; to_ray
+    (9,)."""
+    block = lens_block(lens.model, len(lens.k), size, kind)
+    return filled(block, _lens_numbers(lens, to_ray), size, kind)
+
+
+def lens_block(model: str, coefficients: int, size: tuple[int, int], kind: str) -> np.ndarray:
+    """The block of `lens_map` for lenses of a model and so many coefficients."""
+    sides = ("height", size[0]), ("width", size[1]), ("to", KINDS.index(kind))
+    fisheye = int(model == "fisheye")
+    return _block("lens_map", *sides, ("coefficients", coefficients), ("fisheye", fisheye))
+
+
+def polar_map(
+    center: np.ndarray, cosines: np.ndarray, sines: np.ndarray, rings: np.ndarray
+) -> np.ndarray:
+    """The source positions of pixels of a polar picture: (h, w, 2), float32.
+
+    center (2,), the rows' cosines and sines (h,) and the columns' distances (w,), float64.
+    """
+    size = len(cosines), len(rings)
+    sides = ("height", size[0]), ("width", size[1]), ("to", KINDS.index("pairs"))
+    turns = np.stack((cosines, sines), axis=-1).reshape(-1)
+    return filled(
+        _block("polar_map", *sides), np.concatenate((center, turns, rings)), size, "pairs"
+    )[0]
+
+
+def map_from_polar(
+    size: tuple[int, int], rows: int, center: np.ndarray, distance: float, angle: float
+) -> np.ndarray:
+    """The positions in a polar picture of pixels (h, w) around a point: (h, w, 2), float32.
+
+    Of so many rows, and one more on top; distance and angle: of one of its pixels; center (2,).
+    """
+    sides = ("height", size[0]), ("width", size[1]), ("to", KINDS.index("pairs"))
+    numbers = np.array((*center.tolist(), distance, angle))
+    return filled(_block("polar_map", *sides, ("count", rows)), numbers, size, "pairs")[0]
+
+
+def converted_map(first: np.ndarray, second: np.ndarray | None, kind: str) -> Maps:
+    """Converts maps to another kind: two (h, w) or one (h, w, 2) float32, or int16 with its
+    parts."""
+    block = conversion_block(first, second is not None, kind)
+    return filled(block, np.empty(0), first.shape[:2], kind, first, second)
+
+
+def conversion_block(first: np.ndarray, has_second: bool, kind: str) -> np.ndarray:
+    """The block of `converted_map` for such maps."""
+    if first.dtype == PIXEL:
+        before = "fixed" if has_second else "whole"
+    else:
+        before = "planes" if has_second else "pairs"
+    sides = ("height", first.shape[0]), ("width", first.shape[1])
+    codes = ("from", KINDS.index(before)), ("to", KINDS.index(kind))
+    return _block("converted_map", *sides, *codes)
+
+
+def undistorted_points(
+    points: np.ndarray, lens: PlainLens, criteria: Criteria, view: Numbers | None
+) -> np.ndarray:
+    """cv2.undistortPoints of (N, 2), float32 or float64: directions, or pixels of a view (9,)."""
+    projects = view is not None
+    numbers = _lens_numbers(lens, view if projects else NO_MATRIX, criteria.error)
+    codes = ("coefficients", len(lens.k)), ("projects", int(projects))
+    block = _block("undistorted_points", *codes, _type_of(points)).copy()
+    block[STEPS] = MOST_STEPS if criteria.steps is None else max(criteria.steps, 0)
+    block[ENDS_BY_ERROR] = criteria.error is not None
+    return _points(block, numbers, points)
+
+
+def fisheye_shown(points: np.ndarray, lens: PlainLens, skew: float) -> np.ndarray:
+    """cv2.fisheye.distortPoints of directions (N, 2), float32 or float64: pixels."""
+    block = _block("fisheye_shown", _type_of(points)).copy()
+    return _points(block, _lens_numbers(lens, NO_MATRIX, skew), points)
+
+
+def fisheye_found(
+    points: np.ndarray, lens: PlainLens, criteria: Criteria, view: Numbers | None
+) -> np.ndarray:
+    """cv2.fisheye.undistortPoints of (N, 2), as `undistorted_points`."""
+    projects = view is not None
+    numbers = _lens_numbers(lens, view if projects else NO_MATRIX, criteria.error)
+    block = _block("fisheye_found", ("projects", int(projects)), _type_of(points)).copy()
+    block[STEPS] = MOST_STEPS if criteria.steps is None else max(criteria.steps, 0)
+    block[ENDS_BY_ERROR] = criteria.error is not None
+    return _points(block, numbers, points)
+
+
+def projected(
+    points: np.ndarray, lens: PlainLens, pose: PlainPose, extra: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """cv2.projectPoints, or cv2.fisheye's, of (N, 3), float32 or float64: pixels and jacobian.
+
+    extra: for a fisheye the skew, for other lenses a fixed fx / fy, or 0.
+    """
+    fisheye, count = lens.model == "fisheye", len(points)
+    columns = FISHEYE_COLUMNS if fisheye else LEAST_COLUMNS + len(lens.k)
+    task = "fisheye_projected" if fisheye else "projected"
+    codes = ("coefficients", len(lens.k)), ("channels", columns)
+    codes += ("projects", int(pose.turn is not None)), _type_of(points)
+    none = (0.0,) * (MOST_COEFFICIENTS - len(lens.k))
+    turn = NO_MATRIX if pose.turn is None else pose.turn
+    numbers = (*lens.camera, *lens.k, *none, *lens.tilt, *lens.tilting)
+    numbers = np.array((*numbers, *pose.vector, *turn, *pose.shift, extra))
+    points = np.ascontiguousarray(points)
+    pixels, slopes = empty((count, 2), points.dtype), empty((2 * count, columns), WIDE)
+    block = _block(task, *codes).copy()
+    block[NUMBERS], block[FIRST] = address_of(numbers), address_of(points)
+    block[OUT], block[OUT_SECOND] = address_of(pixels), address_of(slopes)
+    block[COUNT] = count
+    launch(block, 0, -(-count // POINTS_AT_ONCE), slopes.size)
+    return pixels, slopes
+
+
+def moved_points(points: np.ndarray, matrix: np.ndarray) -> np.ndarray:
+    """cv2.perspectiveTransform of (N, C), float32 or float64; matrix (C + 1, C + 1), float64."""
+    block = _block("moved_points", ("channels", points.shape[1]), _type_of(points)).copy()
+    return _points(block, matrix, points)
+
+
+def perspective_matrices(src: np.ndarray, dst: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """cv2.getPerspectiveTransform of (N, 4, 2), float32: (N, 3, 3), and whether each is valid (N,).
+
+    For the others, `opencv_null_space` finds the matrix.
+    """
+    return _matrices("perspective_matrices", src, dst, (3, 3))
+
+
+def affine_matrices(src: np.ndarray, dst: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """cv2.getAffineTransform of (N, 3, 2), float32: (N, 2, 3), and whether each exists (N,)."""
+    return _matrices("affine_matrices", src, dst, (2, 3))
+
+
+def _matrices(
+    task: str, src: np.ndarray, dst: np.ndarray, shape: tuple[int, int]
+) -> tuple[np.ndarray, np.ndarray]:
+    block = _block(task).copy()
+    found, good = np.empty((len(src), *shape)), np.empty(len(src), np.int64)
+    block[FIRST], block[SECOND] = address_of(src), address_of(dst)
+    block[OUT], block[OUT_SECOND] = address_of(found), address_of(good)
+    launch(block, 0, len(src), found.size)
+    return found, good != 0
+
+
+def to_polar(
+    x: np.ndarray, y: np.ndarray, block: int, degrees: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """As `opencv_angles.to_polar`, for arrays of one shape, float32 or float64, in blocks."""
+    return _polar("to_polar", x, y, block, degrees)
+
+
+def from_polar(
+    length: np.ndarray | None, angle: np.ndarray, block: int, degrees: bool
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """As `opencv_angles.from_polar`, likewise; None if an angle is too large for it."""
+    far = np.zeros(1, np.int64)
+    found = _polar("from_polar", length, angle, block, degrees, far)
+    return None if far[0] else found
+
+
+_SINES = np.array(opencv_angles.TABLE)
+
+
+def _polar(
+    task: str,
+    first: np.ndarray | None,
+    second: np.ndarray,
+    block: int,
+    degrees: bool,
+    far: np.ndarray | None = None,
+) -> tuple[np.ndarray, np.ndarray]:
+    codes = ("channels", block), ("degrees", int(degrees)), _type_of(second)
+    numbers = _block(task, *codes).copy()
+    second = np.ascontiguousarray(second)
+    first = None if first is None else np.ascontiguousarray(first)
+    found = empty(second.shape, second.dtype), empty(second.shape, second.dtype)
+    numbers[NUMBERS], numbers[COUNT] = address_of(_SINES), second.size
+    numbers[FIRST] = 0 if first is None else address_of(first)
+    numbers[SECOND], numbers[FAR] = address_of(second), 0 if far is None else address_of(far)
+    numbers[OUT], numbers[OUT_SECOND] = (address_of(part) for part in found)
+    launch(numbers, 0, -(-second.size // block), 2 * second.size)
+    return found
+
+
+def _lens_numbers(lens: PlainLens, matrix: Numbers, error: float | None = None) -> np.ndarray:
+    """`LensNumbers` of native/points/maps_call.h."""
+    none = (0.0,) * (MOST_COEFFICIENTS - len(lens.k))
+    return np.array((*lens.camera, *lens.k, *none, *lens.tilt, *lens.untilt, *matrix, error or 0.0))
+
+
+def _type_of(points: np.ndarray) -> tuple[str, int]:
+    return "double_points", int(points.dtype == np.float64)
+
+
+def filled(
+    block: np.ndarray,
+    numbers: np.ndarray,
+    size: tuple[int, ...],
+    kind: str,
+    before: np.ndarray | None = None,
+    parts: np.ndarray | None = None,
+) -> Maps:
+    """Allocates a map and calls the library to fill it, one unit per row.
+
+    before and parts: a map that is converted, (h, w, 2) or (h, w), and its other part.
+    """
+    fixed = kind in ("fixed", "whole")
+    first = empty(size if kind == "planes" else (*size, 2), PIXEL if fixed else FLOAT)
+    second = None
+    if kind in ("planes", "fixed"):
+        second = empty(size, PART if fixed else FLOAT)
+    block = block.copy()
+    block[NUMBERS], block[OUT] = address_of(numbers), address_of(first)
+    block[OUT_SECOND] = 0 if second is None else address_of(second)
+    if before is not None:
+        before = np.ascontiguousarray(before)
+        parts = before if parts is None else np.ascontiguousarray(parts)
+        block[FIRST], block[SECOND] = address_of(before), address_of(parts)
+    launch(block, 0, size[0], 2 * size[0] * size[1])
+    return first, second
+
+
+def _points(block: np.ndarray, numbers: np.ndarray, points: np.ndarray) -> np.ndarray:
+    """Allocates points and calls the library to fill them; points (N, C) must be dense."""
+    points, out = np.ascontiguousarray(points), empty(points.shape, points.dtype)
+    block[NUMBERS], block[FIRST], block[OUT] = (address_of(a) for a in (numbers, points, out))
+    block[COUNT] = len(points)
+    launch(block, 0, -(-len(points) // POINTS_AT_ONCE), out.size)
+    return out
