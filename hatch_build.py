@@ -3,11 +3,12 @@
 pip runs the hook at the end of this file in an environment with the pinned ziglang, a clang for
 every target. So all machines use the same compiler, and users need no compiler. By hand,
 
-    python hatch_build.py [--if-older]
+    python hatch_build.py [--one-set] [--if-older]
 
 builds the library in place, beside the package's files; with --if-older only if the existing
-library has other sources. The README beside the sources explains WARPKIT_CXX, WARPKIT_CXXFLAGS and
-WARPKIT_TARGET.
+library has other sources. --one-set compiles a third of it: this processor's best instruction set
+alone, where Linux names that of an x86-64. The README beside the sources explains WARPKIT_CXX,
+WARPKIT_CXXFLAGS and WARPKIT_TARGET.
 """
 
 from __future__ import annotations
@@ -67,6 +68,12 @@ LEVELS = {
     "aarch64": {"neon": ""},
 }
 """The instruction sets of each processor, the baseline first, with the compiler's names."""
+
+FEATURES = {  # as `instruction_sets` in processor.h asks them of the processor itself
+    "avx512": {"avx512f", "avx512dq", "avx512cd", "avx512bw", "avx512vl"},
+    "avx2": {"fma", "movbe", "f16c", "bmi1", "avx2", "bmi2", "abm"},
+}
+"""What Linux calls the features of an instruction set, the best first."""
 
 SYSTEMS = {
     "linux": ("linux-gnu.2.17", "manylinux_2_17"),  # the oldest C library of manylinux2014
@@ -234,25 +241,43 @@ def words_for(compiler: Compiler, target: Target, isa: str) -> list[str]:
     return [*words, *flags_for(compiler, target, isa)]
 
 
+def best_set() -> str | None:
+    """The best instruction set of this processor, if Linux names its features."""
+    try:
+        told = re.search(r"^flags\s*:(.*)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+    except OSError:
+        return None
+    flags = set(told[1].split()) if told else set()
+    return next((isa for isa, features in FEATURES.items() if features <= flags), None)
+
+
 def compile_commands(
-    compiler: Compiler, target: Target, to: Path, headers: dict[str, Path] | None = None
+    compiler: Compiler,
+    target: Target,
+    to: Path,
+    headers: dict[str, Path] | None = None,
+    alone: str | None = None,
 ) -> dict[Path, list[str]]:
     """The command of each object: library.cpp for the baseline, all other files for every set.
 
-    headers: the precompiled vec.h of each set, if there is one.
+    headers: the precompiled vec.h of each set, if there is one; alone: the only set, if not all.
     """
     baseline, *_ = sets = list(LEVELS[target.processor])
     digest = library.source_digest(sources())
+    source_text = [f'-DWARPKIT_SOURCE="{digest}"']
+    if alone:
+        sets = [alone]
+        source_text = [f'-DWARPKIT_SOURCE="{digest} {alone}"', f"-DWARPKIT_ONE_SET={alone}"]
     commands = {}
     files = sorted(sources().rglob("*.cpp"), key=lambda file: (file.stem not in LONGEST, file))
     for source in files:
-        alone, name = source.name == "library.cpp", source.relative_to(sources()).as_posix()
-        for isa in [baseline] if alone else sets:
-            defined = f'SOURCE="{digest}"' if alone else f"ISA={isa}"
-            out = to / (f"{source.stem}.o" if alone else f"{source.stem}-{isa}.o")
+        once, name = source.name == "library.cpp", source.relative_to(sources()).as_posix()
+        for isa in [baseline] if once else sets:
+            defined = source_text if once else [f"-DWARPKIT_ISA={isa}"]
+            out = to / (f"{source.stem}.o" if once else f"{source.stem}-{isa}.o")
             # relative names: the library must not contain folders of this machine
-            what = [f"-DWARPKIT_{defined}", "-I.", "-c", name, "-o", str(out)]
-            if headers and not alone:
+            what = [*defined, "-I.", "-c", name, "-o", str(out)]
+            if headers and not once:
                 what = [*UNDATED, "-include-pch", str(headers[isa]), *what]
             commands[out] = [*words_for(compiler, target, isa), *what]
     return commands
@@ -318,8 +343,8 @@ def run(command: list[str], environment: dict[str, str] | None = None) -> str:
     return done.stdout
 
 
-def build(folder: Path, target: Target) -> Path:
-    """Build the library of a target in a folder; raises `BuildError`."""
+def build(folder: Path, target: Target, alone: str | None = None) -> Path:
+    """Build the library of a target in a folder, or only one set of it; raises `BuildError`."""
     if target.processor not in LEVELS or target.system not in SYSTEMS:
         raise BuildError(f"there are no kernels for {target.processor}-{target.system}")
     compiler = find_compiler()
@@ -329,8 +354,10 @@ def build(folder: Path, target: Target) -> Path:
         at = Path(temporary)
         environment = caches(compiler, at / "cache")
         precompile = precompile_commands(compiler, target, Path(environment["ZIG_LOCAL_CACHE_DIR"]))
+        if alone and precompile:
+            precompile = {alone: precompile[alone]}
         headers = {isa: Path(command[-1]) for isa, command in precompile.items()}
-        commands = compile_commands(compiler, target, at, headers)
+        commands = compile_commands(compiler, target, at, headers, alone)
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             for these in (precompile, commands):
                 list(pool.map(lambda command: run(command, environment), these.values()))
@@ -399,18 +426,22 @@ class NativeBuild(BuildHookInterface):  # pyright: ignore
             self.folder.cleanup()
 
 
-def is_current() -> bool:
-    """Whether the tree's library matches its sources."""
+def is_current(alone: str | None = None) -> bool:
+    """Whether the tree's library matches its sources, with all sets, or at least with one."""
     file = ROOT / PACKAGE / library.PATH.name
-    return file.exists() and library.source_digest(sources()).encode() in file.read_bytes()
+    if not file.exists():
+        return False
+    digest, data = library.source_digest(sources()).encode(), file.read_bytes()
+    all_sets = digest in data and digest + b" " not in data
+    return all_sets or (alone is not None and b"%b %b" % (digest, alone.encode()) in data)
 
 
-def build_here(warn: Any) -> bool:
+def build_here(warn: Any, alone: str | None = None) -> bool:
     """Build this machine's library in the tree; returns whether it succeeded."""
     folder = ROOT / PACKAGE
     reason = folder / library.REASON
     try:
-        build(folder, this_machine())
+        build(folder, this_machine(), alone)
     except BuildError as error:
         warn(f"warpkit: no native library: {error}")
         reason.write_text(f"{error}\n")
@@ -420,14 +451,15 @@ def build_here(warn: Any) -> bool:
 
 
 def main(arguments: list[str]) -> int:
-    if arguments not in ([], ["--if-older"]):
+    if not {*arguments} <= {"--if-older", "--one-set"}:
         print(__doc__, file=sys.stderr)
         return 0 if arguments == ["--help"] else 2
-    if arguments and (wants_none() or is_current()):
+    alone = best_set() if "--one-set" in arguments else None
+    if "--if-older" in arguments and (wants_none() or is_current(alone)):
         return 0
     os.environ.setdefault("ZIG_GLOBAL_CACHE_DIR", str(ROOT / "build" / "zig"))
     with with_zig():
-        built = build_here(lambda text: print(text, file=sys.stderr))
+        built = build_here(lambda text: print(text, file=sys.stderr), alone)
     return 0 if built else 1
 
 

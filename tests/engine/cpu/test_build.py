@@ -57,6 +57,42 @@ def test_every_file_is_compiled_for_each_instruction_set_and_linked_once(hook):
     assert said == [f'-DWARPKIT_SOURCE="{hook.library.source_digest(hook.sources())}"']
 
 
+def test_one_set_is_compiled_for_this_processor_alone(hook, tree, monkeypatch, tmp_path):
+    sources = {path.stem for path in hook.sources().rglob("*.cpp")} - {"library"}
+    to, zig, target = Path("/to"), hook.Compiler(["c++"], "zig"), hook.Target(*LINUX)
+    made = hook.compile_commands(zig, target, to, alone="avx2")
+    assert made.keys() == {to / f"{source}-avx2.o" for source in sources} | {to / "library.o"}
+    assert "-DWARPKIT_ONE_SET=avx2" in made[to / "library.o"]
+
+    digest = hook.library.source_digest(tree / "native")
+    library = tree / hook.this_machine().file
+    monkeypatch.setattr(hook, "best_set", lambda: "avx2")
+    log = tmp_path / "log"
+    for text, words, builds in (
+        (digest, ["--if-older", "--one-set"], False),  # all sets have this one
+        (f"{digest} avx2", ["--if-older", "--one-set"], False),
+        (f"{digest} sse4", ["--if-older", "--one-set"], True),
+        (f"{digest} avx2", ["--if-older"], True),
+    ):
+        library.write_text(text)
+        before = log.read_text() if log.exists() else ""
+        assert hook.main(words) == 0
+        after = log.read_text() if log.exists() else ""
+        assert (after != before) == builds, (text, words)
+
+
+def test_the_best_set_is_what_linux_names(hook, monkeypatch):
+    flags = " ".join({*hook.FEATURES["avx2"], *hook.FEATURES["avx512"]})
+    for text, isa in (
+        (f"flags\t\t: fpu {flags} xsave\n", "avx512"),
+        (f"flags\t\t: fpu {flags.replace('avx512vl', '')}\n", "avx2"),
+        ("flags\t\t: fpu sse4_2\n", None),
+        ("Features\t: asimd\n", None),
+    ):
+        monkeypatch.setattr(Path, "read_text", lambda _, text=text: text)
+        assert hook.best_set() == isa
+
+
 def test_the_header_of_vectors_is_precompiled_for_each_instruction_set(hook, tree):
     target = hook.Target(*LINUX)
     zig, gcc = (hook.Compiler(["c++"], family) for family in ("zig", "gcc"))

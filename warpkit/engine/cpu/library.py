@@ -57,11 +57,13 @@ def open_file(path: Path) -> NativeLibrary:
         check_elf(path)
         handle = ctypes.CDLL(str(path))
         isa, source = text_function(handle, "warpkit_isa"), text_function(handle, "warpkit_source")
-        if SOURCES.is_dir() and source() != source_digest(SOURCES):
+        if SOURCES.is_dir() and (source() or "").split()[:1] != [source_digest(SOURCES)]:
             raise LibraryError(f"{path.name} is not of the sources beside it: {mend()}")
         chosen = isa()
         if chosen is None:
             wish, names = os.environ.get("WARPKIT_ISA"), available(handle)
+            if not names:
+                raise LibraryError(f"{path.name} is for another processor: {mend()}")
             raise LibraryError(f"WARPKIT_ISA={wish}, where the processor has {names}")
         lines = (text_function(handle, "warpkit_families")() or "").splitlines()
         families = {name: tuple(fields) for name, *fields in map(str.split, lines)}

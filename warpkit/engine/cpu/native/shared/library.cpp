@@ -22,7 +22,9 @@ namespace warpkit {
     namespace ISA {                                                        \
     constexpr Kernel (*CHOICES[])(const Call &) = {WARPKIT_TASKS(CHOOSE)}; \
     }
-#if defined(__x86_64__)
+#if defined(WARPKIT_ONE_SET)  // the others were not compiled
+CHOICES_OF(WARPKIT_ONE_SET)
+#elif defined(__x86_64__)
 CHOICES_OF(sse4)
 CHOICES_OF(avx2)
 CHOICES_OF(avx512)
@@ -114,20 +116,36 @@ void share(void *argument) {
 
 using Choose = Kernel (*)(const Call &);
 
+#define TEXT_OF(word) #word
+#define TEXT(word) TEXT_OF(word)
+#if defined(WARPKIT_ONE_SET)
+const Choose *const CHOICES[] = {WARPKIT_ONE_SET::CHOICES};
+constexpr const char *SETS[] = {TEXT(WARPKIT_ONE_SET)};
+
+int available() {  // 1 if the processor can run it, otherwise 0
+    int count = instruction_sets();
+    while (count && strcmp(INSTRUCTION_SETS[count - 1], SETS[0])) count--;
+    return count > 0;
+}
+#else
 #if defined(__x86_64__)
 const Choose *const CHOICES[] = {sse4::CHOICES, avx2::CHOICES, avx512::CHOICES};
 #else
 const Choose *const CHOICES[] = {neon::CHOICES};
 #endif
+constexpr auto &SETS = INSTRUCTION_SETS;
 
-// The index of the instruction set to use, by default the best; -1 if WARPKIT_ISA names one that is
-// unknown or that the processor lacks.
+int available() { return instruction_sets(); }
+#endif
+
+// The index of the instruction set to use, by default the best; -1 if there is none, or if
+// WARPKIT_ISA names one that is unknown or that the processor lacks.
 int choose() {
     const char *wish = getenv("WARPKIT_ISA");
-    int count = instruction_sets();
+    int count = available();
     if (!wish || !*wish) return count - 1;
     for (int n = 0; n < count; n++)
-        if (!strcmp(wish, INSTRUCTION_SETS[n])) return n;
+        if (!strcmp(wish, SETS[n])) return n;
     return -1;
 }
 
@@ -138,16 +156,15 @@ const int chosen = choose();
 
 using namespace warpkit;
 
-// The instruction set in use; null if WARPKIT_ISA's is not available: then nothing else may be
-// called.
-EXPORT const char *warpkit_isa(void) { return chosen < 0 ? nullptr : INSTRUCTION_SETS[chosen]; }
+// The instruction set in use; null if none is, or not WARPKIT_ISA's: then nothing else may be called.
+EXPORT const char *warpkit_isa(void) { return chosen < 0 ? nullptr : SETS[chosen]; }
 
 // The n-th instruction set that this processor can run; null after the last.
 EXPORT const char *warpkit_isas(int n) {
-    return n < 0 || n >= instruction_sets() ? nullptr : INSTRUCTION_SETS[n];
+    return n < 0 || n >= available() ? nullptr : SETS[n];
 }
 
-// The digest of the sources from which this was built.
+// The digest of the sources from which this was built, and the name of a lone instruction set.
 EXPORT const char *warpkit_source(void) { return WARPKIT_SOURCE; }
 
 // The families of calls, one per line: its name and the names of its block's fields, in order.
