@@ -328,9 +328,10 @@ def test_compiled_exported_and_batched(tmp_path: Path, fresh_compiler: object):
         assert torch.equal(levels, step(batch))
 
 
-@pytest.mark.parametrize("subsampling", SUBSAMPLINGS)
-@pytest.mark.parametrize("channels", [1, 3])
-def test_onnx_graphs_have_the_same_integers(tmp_path: Path, subsampling: Any, channels: int):
+@pytest.mark.parametrize(
+    ("channels", "subsampling"), [(1, "4:2:0"), *((3, subsampling) for subsampling in SUBSAMPLINGS)]
+)
+def test_onnx_graphs_have_the_same_integers(tmp_path: Path, channels: int, subsampling: Any):
     step = jpeg(35, subsampling=subsampling)
     images = noise(2, channels, 19, 22, dtype=torch.uint8, seed=8)
 
