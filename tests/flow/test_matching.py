@@ -201,7 +201,9 @@ def test_gradients_of_all_orders_and_modes(border, moved):
     def of(*tensors: Tensor) -> Tensor:
         return flow.correlation(*tensors, radius=1, step=0.8, border=border)
 
-    assert gradcheck(of, inputs, check_forward_ad=True, check_batched_grad=True)
+    # entry by entry once, and along random directions elsewhere: 1 s, not 9
+    modes = {"check_forward_ad": True, "check_batched_grad": True}
+    assert gradcheck(of, inputs, fast_mode=moved or border != "constant", **modes)
     assert gradgradcheck(of, inputs)
 
 
