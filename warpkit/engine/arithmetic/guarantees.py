@@ -74,7 +74,7 @@ def guaranteed(
     >>> guaranteed("5.0.0", processor="aarch64", **call).where
     'nowhere'
     """
-    if not version.startswith(tuple(f"{known}." for known in VERSIONS)):
+    if not version.startswith(tuple(f"{prefix}." for prefix in VERSIONS)):
         return Guarantee("nowhere", f"OpenCV {version} is none of {', '.join(VERSIONS)}")
     if reason := of_another_processor(processor):
         return Guarantee("nowhere", reason)

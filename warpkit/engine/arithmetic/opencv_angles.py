@@ -98,8 +98,8 @@ def from_polar(
     turn = angle.double() * (math.pi / 180 if degrees else 1.0)
     far = ~(turn.abs() * EIGHTHS < LARGEST)  # also true for NaN
     true = [(value * factor).float() for value in (turn.cos(), turn.sin())]
-    found = zip((cosine, sine), by_table, true, strict=True)
-    x, y = (torch.where(far, t, torch.where(single, b, a)) for a, b, t in found)
+    choices = zip((cosine, sine), by_table, true, strict=True)
+    x, y = (torch.where(far, t, torch.where(single, b, a)) for a, b, t in choices)
     return x, y
 
 

@@ -101,9 +101,9 @@ def _positions(axis: Axis, device: torch.device) -> Tensor:
 def apart(channels: int, left: Tensor, right: Tensor) -> Tensor:
     """(C, 1, w): the columns of both borders (w,) whose sums IPP does not fuse."""
     c = torch.arange(channels, device=left.device)[:, None, None]
-    found = torch.zeros_like(left)[None, None].expand(channels, 1, -1)
+    mask = torch.zeros_like(left)[None, None].expand(channels, 1, -1)
     if channels not in (3, 4):
-        return found
+        return mask
     for columns in (left, right):
         number = columns.long().cumsum(0) - 1  # numbered within its border
         count = columns.sum()
@@ -113,8 +113,8 @@ def apart(channels: int, left: Tensor, right: Tensor) -> Tensor:
             chosen = ((number < full) | many) if channels == 4 else ((number >= full) & many)
         else:
             chosen = number < count // 2 * 2
-        found = found | (columns & chosen & ((c < 2) | (channels == 4)))
-    return found
+        mask = mask | (columns & chosen & ((c < 2) | (channels == 4)))
+    return mask
 
 
 def _bicubic(image: Tensor, x: Taps, y: Taps, across: Axis, down: Axis) -> Tensor:

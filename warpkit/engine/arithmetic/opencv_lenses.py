@@ -130,23 +130,23 @@ def undistort_fisheye(directions: Tensor, k: Tensor, criteria: Criteria) -> tupl
     """
     k1, k2, k3, k4 = k
     bent = directions.square().sum(-1).sqrt().clamp(max=math.pi / 2)
-    angle, found = bent, torch.zeros_like(bent, dtype=torch.bool)
-    moving = bent.abs() > 1e-8 if criteria.error is not None else torch.ones_like(found)
+    angle, converged = bent, torch.zeros_like(bent, dtype=torch.bool)
+    moving = bent.abs() > 1e-8 if criteria.error is not None else torch.ones_like(converged)
     for _ in range(MOST_STEPS if criteria.steps is None else criteria.steps):
         t2 = angle * angle
         t4 = t2 * t2
         t6, t8 = t4 * t2, t4 * t4
         a, b, c, d = k1 * t2, k2 * t4, k3 * t6, k4 * t8
         step = (angle * (1 + a + b + c + d) - bent) / (1 + 3 * a + 5 * b + 7 * c + 9 * d)
-        active = moving & ~found
+        active = moving & ~converged
         if not bool(active.any()):
             break
         angle = torch.where(active, angle - step, angle)
         if criteria.error is not None:
-            found = found | (active & (step.abs() < criteria.error))
+            converged = converged | (active & (step.abs() < criteria.error))
     scale = torch.where(moving, angle.tan() / torch.where(bent > 0, bent, 1.0), 0.0)
     flipped = (bent > 0) & (angle < 0)
-    good = (found | ~moving | (criteria.error is None)) & ~flipped
+    good = (converged | ~moving | (criteria.error is None)) & ~flipped
     return directions * scale[..., None], good
 
 

@@ -36,8 +36,8 @@ def rotation(center: np.ndarray, angle: np.ndarray, scale: np.ndarray) -> np.nda
 
 
 def _by_c(function: object, values: np.ndarray) -> np.ndarray:
-    found = [function(v) if math.isfinite(v) else math.nan for v in values.ravel().tolist()]  # pyright: ignore
-    return np.array(found, np.float64).reshape(values.shape)
+    results = [function(v) if math.isfinite(v) else math.nan for v in values.ravel().tolist()]  # pyright: ignore
+    return np.array(results, np.float64).reshape(values.shape)
 
 
 @np.errstate(all="ignore")
@@ -71,8 +71,8 @@ def affine(src: np.ndarray, dst: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         system[..., row::2, 3 * axis : 3 * axis + 2] = src
         system[..., row::2, 3 * axis + 2] = 1
         system[..., row::2, 6] = dst[..., axis]
-    found, solved = _eliminate(system)
-    return np.where(solved[..., None], found, 0).reshape(*solved.shape, 2, 3), solved
+    solution, solved = _eliminate(system)
+    return np.where(solved[..., None], solution, 0).reshape(*solved.shape, 2, 3), solved
 
 
 @np.errstate(all="ignore")
@@ -90,12 +90,12 @@ def perspective(src: np.ndarray, dst: np.ndarray) -> tuple[np.ndarray, np.ndarra
         rows[..., 3 * axis + 2] = 1
         rows[..., 6:8] = -(src * dst[..., axis, None])  # float32 products
         rows[..., 8] = dst[..., axis]
-    found, solved = _eliminate(system.copy())
-    terms = system[..., :8] * found[..., None, :]
+    solution, solved = _eliminate(system.copy())
+    terms = system[..., :8] * solution[..., None, :]
     four = terms[..., :4] + terms[..., 4:]  # the order of 5.0.0; 4.14 uses another
     sums = four[..., 0] + four[..., 1] + four[..., 2] + four[..., 3]
     solved &= np.linalg.norm(sums - system[..., 8], axis=-1) < SOLVED
-    entries = np.concatenate((found, np.ones((*solved.shape, 1))), -1)
+    entries = np.concatenate((solution, np.ones((*solved.shape, 1))), -1)
     system[..., 8] *= -1
     if not solved.all():
         finite = np.isfinite(system).all((-1, -2))

@@ -30,10 +30,10 @@ def null_vectors(systems: np.ndarray) -> np.ndarray:
         at = i + lengths[:, i:].argmax(1)
         rows[item, at], rows[:, i] = rows[:, i].copy(), rows[item, at]
         lengths[item, at], lengths[:, i] = lengths[:, i].copy(), lengths[item, at]
-    found = rows[:, -1] * (1 / lengths[:, -1:])
+    vectors = rows[:, -1] * (1 / lengths[:, -1:])
     for i in np.flatnonzero(lengths[:, -1] <= TINY):
-        found[i] = _drawn(rows[i], lengths[i])
-    return found
+        vectors[i] = _drawn(rows[i], lengths[i])
+    return vectors
 
 
 def _sum(terms: np.ndarray, axis: int = -1) -> np.ndarray:

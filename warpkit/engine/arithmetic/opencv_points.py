@@ -58,8 +58,8 @@ def _three(values: Tensor, m: Tensor, arithmetic: str) -> Tensor:
     if values.dtype == torch.uint16:
         # vectors are signed: 32768 is subtracted before the sum is rounded, and added afterwards
         for first, sums in ((pairs, _by_halves), (vectors, _chain)):
-            found = [sums(channels, row, row[-1] - 32768).round() + 32768 for row in m]
-            results = torch.where(_first(first, values), torch.stack(found, dim=-1), results)
+            outputs = [sums(channels, row, row[-1] - 32768).round() + 32768 for row in m]
+            results = torch.where(_first(first, values), torch.stack(outputs, dim=-1), results)
     else:
         chains = [_chain(channels, row, row[-1]) for row in m]
         results = torch.where(_first(vectors, values), torch.stack(chains, dim=-1), results)

@@ -91,9 +91,9 @@ def plan(
     if name == "bilinear_exact" and dtype.is_floating_point:
         name = "bilinear"
     if rule.arithmetic.endswith("_ipp"):
-        found = opencv_ipp_resize.plan(name, shape[-3], dtype, across, down)
-        if found is not None:
-            return found
+        by_ipp = opencv_ipp_resize.plan(name, shape[-3], dtype, across, down)
+        if by_ipp is not None:
+            return by_ipp
     if name == "nearest_exact":
         name += rule.arithmetic.removeprefix("opencv")[0]
     if name in ("nearest", "nearest_exact4", "nearest_exact5"):
@@ -221,8 +221,8 @@ def _upper_half(value: Tensor, weight: Tensor) -> Tensor:
     size = torch.where(value < 0, -value, value)  # -2^63 keeps its bits, read as unsigned
     high, low = (size >> 32) & 0xFFFFFFFF, size & 0xFFFFFFFF
     upper, lower = low * (weight >> 16), low * (weight & 0xFFFF) + (1 << 31)
-    found = high * weight + ((upper + (lower >> 16)) >> 16)
-    return torch.where(value < 0, -found, found)
+    half = high * weight + ((upper + (lower >> 16)) >> 16)
+    return torch.where(value < 0, -half, half)
 
 
 def _cells(image: Tensor, x: Taps, y: Taps, *, cut: bool) -> Tensor:
@@ -230,22 +230,22 @@ def _cells(image: Tensor, x: Taps, y: Taps, *, cut: bool) -> Tensor:
     channels, by_two = image.shape[-3], x.pixel.shape[1] == y.pixel.shape[1] == 2
     whole = not image.dtype.is_floating_point
     work = torch.int64 if image.dtype == torch.uint8 else _work_dtype(image.dtype)
-    pixels, found = image.to(torch.int64 if whole else work), []
+    pixels, cells = image.to(torch.int64 if whole else work), []
     for j in range(y.pixel.shape[1]):
         line = pixels.index_select(-2, y.pixel[:, j])
-        found += [line.index_select(-1, x.pixel[:, i]) for i in range(x.pixel.shape[1])]
+        cells += [line.index_select(-1, x.pixel[:, i]) for i in range(x.pixel.shape[1])]
     if whole and by_two and channels in (1, 3, 4):
-        mean = ((found[0] + found[1] + found[2] + found[3] + 2) >> 2).double()  # half up
+        mean = ((cells[0] + cells[1] + cells[2] + cells[3] + 2) >> 2).double()  # half up
     else:
-        total = _sum_by_four(found, work)
-        share = torch.full((), len(found), dtype=torch.float32, device=image.device).reciprocal()
+        total = _sum_by_four(cells, work)
+        share = torch.full((), len(cells), dtype=torch.float32, device=image.device).reciprocal()
         mean = total.float() * share if work == torch.int64 else total * share.to(work)
     if by_two and image.dtype == torch.float32 and channels in (1, 4):
-        pairs = ((found[0] + found[1]) + (found[2] + found[3])) * 0.25
+        pairs = ((cells[0] + cells[1]) + (cells[2] + cells[3])) * 0.25
         whole_cells = x.inside.all(-1).sum()
         mean = torch.where(in_vectors(image, x.pixel.shape[0], 4, whole_cells), pairs, mean)
     if cut:
-        mean = _with_cut_cells(mean, [value.to(work) for value in found], x, y)
+        mean = _with_cut_cells(mean, [value.to(work) for value in cells], x, y)
     return convert(mean, image.dtype)
 
 
@@ -261,13 +261,13 @@ def _sum_by_four(values: Sequence[Tensor], work: torch.dtype) -> Tensor:
     return total
 
 
-def _with_cut_cells(mean: Tensor, found: Sequence[Tensor], x: Taps, y: Taps) -> Tensor:
+def _with_cut_cells(mean: Tensor, cells: Sequence[Tensor], x: Taps, y: Taps) -> Tensor:
     """`mean` (..., C, h, w), with cells truncated by the image's end summed one by one.
 
-    found: the pixels for every tap (j, i) of a cell, row by row, each like `mean`.
+    cells: the pixels for every tap (j, i) of a cell, row by row, each like `mean`.
     """
-    total, number = torch.zeros_like(found[0]), torch.zeros((), device=mean.device)
-    for k, value in enumerate(found):
+    total, number = torch.zeros_like(cells[0]), torch.zeros((), device=mean.device)
+    for k, value in enumerate(cells):
         row, column = divmod(k, x.pixel.shape[1])
         there = y.inside[:, row, None] & x.inside[:, column]
         total, number = torch.where(there, total + value, total), number + there

@@ -76,7 +76,7 @@ def parse_rule(
         wanted = "one of " + ", ".join(map(repr, filters)) + f" with arithmetic={arithmetic!r}"
         numbers = NUMBERED.get(arithmetic, ("cv2",))
         hint = suggest("resize interpolation", interpolation, numbers=numbers)
-        hint = hint if any(repr(known) in hint for known in filters) else ""
+        hint = hint if any(repr(filter_name) in hint for filter_name in filters) else ""
         checks.fail(name, "interpolation", wanted, f"{interpolation!r:.60}{hint}")
     if antialias is not None:
         checks.check_bool(name, "antialias", antialias)
@@ -103,25 +103,31 @@ def _antialias(name: str, interpolation: str, wanted: object, arithmetic: str) -
     """The meaning of None, and an error if True or False is impossible."""
     if arithmetic in OPENCV:
         if wanted:
-            said = f"None or False with arithmetic={arithmetic!r}: cv2.resize has no antialias "
-            checks.fail(name, "antialias", said + "(its 'area' takes means by itself)", "True")
+            choices = f"None or False with arithmetic={arithmetic!r}: cv2.resize has no antialias "
+            checks.fail(name, "antialias", choices + "(its 'area' takes means by itself)", "True")
         return False
     if arithmetic == "scipy":
         if wanted:
-            said = "None or False with arithmetic='scipy': zoom has no antialias ('skimage' has)"
-            checks.fail(name, "antialias", said, "True")
+            choices = "None or False with arithmetic='scipy': zoom has no antialias ('skimage' has)"
+            checks.fail(name, "antialias", choices, "True")
         return False
     if arithmetic == "skimage" and interpolation != "nearest":
         return wanted is not False
     if interpolation in _PLAIN[arithmetic]:
         if wanted:
-            said = f"None or False with interpolation={interpolation!r}, which has no antialias: "
+            choices = (
+                f"None or False with interpolation={interpolation!r}, which has no antialias: "
+            )
             filters = _FILTERED[arithmetic]
-            checks.fail(name, "antialias", said + ", ".join(map(repr, filters)) + " have", "True")
+            checks.fail(
+                name, "antialias", choices + ", ".join(map(repr, filters)) + " have", "True"
+            )
         return False
     if wanted is False and (arithmetic == "pillow" or interpolation not in POINT_FILTERS):
-        said = f"None or True with interpolation={interpolation!r} and arithmetic={arithmetic!r}, "
-        checks.fail(name, "antialias", said + "which has no other way", "False")
+        choices = (
+            f"None or True with interpolation={interpolation!r} and arithmetic={arithmetic!r}, "
+        )
+        checks.fail(name, "antialias", choices + "which has no other way", "False")
     return wanted is not False
 
 

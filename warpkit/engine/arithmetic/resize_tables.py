@@ -82,8 +82,8 @@ def on_device(kind: str, *numbers: float, device: torch.device) -> Taps:
 
 
 def _made(kind: str, *numbers: float, device: torch.device) -> Taps:
-    found: Table = table(kind, *numbers)  # pyright: ignore
-    return Taps(*(torch.from_numpy(part.copy()).to(device) for part in found))
+    parts: Table = table(kind, *numbers)  # pyright: ignore
+    return Taps(*(torch.from_numpy(part.copy()).to(device) for part in parts))
 
 
 @lru_cache(maxsize=KEPT_TABLES)
@@ -119,8 +119,8 @@ def _resize_table(
 def _fake_table(
     part: int, kind: str, length: int, size: int, numbers: list[float], device: torch.device
 ) -> Tensor:
-    found = table(kind, length, size, *numbers)[part]
-    return torch.empty(found.shape, dtype=TYPES[found.dtype.str[1:]], device=device)
+    array = table(kind, length, size, *numbers)[part]
+    return torch.empty(array.shape, dtype=TYPES[array.dtype.str[1:]], device=device)
 
 
 LIBRARY.impl("resize_table", _resize_table, "CompositeExplicitAutograd")

@@ -75,10 +75,10 @@ def interpolated(image: Tensor, size: Sequence[int], rule: ResizeRule) -> Tensor
         return image.new_empty(shape)
     corners = None if mode in ("area", "nearest", "nearest-exact") else False
     batch = image if image.ndim == 4 else image.reshape(-1, *image.shape[-3:])
-    found = F.interpolate(
+    result = F.interpolate(
         batch, list(shape[-2:]), mode=mode, align_corners=corners, antialias=rule.antialias
     )
-    return found if image.ndim == 4 else found.reshape(shape)
+    return result if image.ndim == 4 else result.reshape(shape)
 
 
 @constant_to_compilers

@@ -84,8 +84,8 @@ def warp(
     foot = footprint(to_source, size)
     if samples is not True:
         minifies = (foot.largest > 1 + SLACK)[..., None, :, :]
-        given = (image, to_source, size, fill, (int(samples), int(samples)))
-        mean = mean_of_samples(plain_warp, *given, wide_warp)
+        arguments = (image, to_source, size, fill, (int(samples), int(samples)))
+        mean = mean_of_samples(plain_warp, *arguments, wide_warp)
         if _all_minify(minifies):
             return mean
         return torch.where(minifies, mean, plain_warp(image, to_source, fill, size))
@@ -262,17 +262,17 @@ def mean_of_samples(
     rows, steps = max(at_once // down, 1), min(at_once, down)
     pieces = []
     for top in range(0, height, rows):
-        taken = min(rows, height - top)
-        beside = _rows(fill, top, taken)
+        height_of_band = min(rows, height - top)
+        beside = _rows(fill, top, height_of_band)
         sums = []
         for first in range(0, down, steps):
             lines = min(steps, down - first)
             finer = _finer_map(to_source, counts, top + (first + 0.5) / down - 0.5)
             around = _repeated(_repeated(beside, -2, lines), -1, across)
-            samples = plain_warp(pixels, finer, around, (taken * lines, width * across))
+            samples = plain_warp(pixels, finer, around, (height_of_band * lines, width * across))
             # rows first, so that fewer numbers are summed with strides; a sum over the two short
             # axes takes 6 to 18 times as long, and slices would have gradients of the full size
-            by_row = _sum_of(samples.unflatten(-2, (taken, lines)).unbind(-2))
+            by_row = _sum_of(samples.unflatten(-2, (height_of_band, lines)).unbind(-2))
             sums.append(_sum_of(by_row.unflatten(-1, (width, across)).unbind(-1)))
         pieces.append(_sum_of(sums) / (across * down))
     result = pieces[0] if len(pieces) == 1 else torch.cat(pieces, -2)

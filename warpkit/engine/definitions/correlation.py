@@ -54,9 +54,9 @@ def correlation(
         read = torch.where(near, first, 0.0)
         return (read * reference.sample(second, points, fill, rule)).mean(-3)
 
-    found = [
+    products = [
         again(product, first, second, places + places.new_tensor(offset))
         for offset in offsets_of(options)
     ]
     shapes = [first.shape[:-3], second.shape[:-3], places.shape[:-3]]
-    return torch.stack(found, -3).expand(*broadcast_shapes(*shapes), len(found), *size)
+    return torch.stack(products, -3).expand(*broadcast_shapes(*shapes), len(products), *size)

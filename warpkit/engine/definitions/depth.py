@@ -68,11 +68,11 @@ def points(
     pinhole; pose (..., 3, 4); numbers (..., 4 + n) of the other lens, as `lens_models.packed`; end
     (...) of `lens_rays.end_of`.
     """
-    lens, known = finite.finite_lens(lens_models.unpacked(options.model, numbers))
+    lens, has_lens = finite.finite_lens(lens_models.unpacked(options.model, numbers))
     pose, straight = _finite_pose(pose)
-    ray, found = _rays(options, rays, depth.shape[-2:])
+    ray, has_ray = _rays(options, rays, depth.shape[-2:])
     share = shares(depth.double(), options.kind)
-    good = found & share.there & (known & straight)[..., None, None]
+    good = has_ray & share.there & (has_lens & straight)[..., None, None]
     rows = [row[..., None, None, :].unbind(-1) for row in pose.unbind(-2)]
     moved = [
         (a * ray[0] + b * ray[1] + c * ray[2]) * share.near + t * share.far for a, b, c, t in rows
@@ -80,9 +80,9 @@ def points(
     near = finite.within(*(value.detach() for value in moved))
     good = good & near
     x, y, z = (torch.where(good, v, one) for v, one in zip(moved, (0.0, 0.0, 1.0), strict=True))
-    shown, seen = lens_rays.shown(lens.beside(2), x, y, z, end[..., None, None])
-    good = good & seen
-    places = torch.where(good[..., None], shown, torch.nan)
+    pixels, is_shown = lens_rays.shown(lens.beside(2), x, y, z, end[..., None, None])
+    good = good & is_shown
+    places = torch.where(good[..., None], pixels, torch.nan)
     results = [places]
     if options.own:
         results.append(_own_depth(options.kind, depth.double(), share, (x, y, z), good))
@@ -105,15 +105,15 @@ def _rays(
 ) -> tuple[tuple[Tensor, ...], Tensor]:
     """The rays of pixels, three of (..., h, w), forward for those without one; which have one."""
     if not options.pinhole:
-        found = rays.detach().isfinite().all(-3)
+        has_ray = rays.detach().isfinite().all(-3)
         parts = zip(rays.unbind(-3), (0.0, 0.0, 1.0), strict=True)
-        return tuple(torch.where(found, part, forward) for part, forward in parts), found
+        return tuple(torch.where(has_ray, part, forward) for part, forward in parts), has_ray
     lens, sound = finite.finite_lens(lens_models.unpacked("brown", rays))
     x, y = pixel_points(size, torch.float64, rays.device).unbind(-1)
     a, b = lens_models.from_pixels(lens.beside(2), x, y)
-    found = finite.within(a.detach(), b.detach()) & sound[..., None, None]
-    a, b = (torch.where(found, value, 0.0) for value in (a, b))
-    return unit(options.kind, a, b), found
+    has_ray = finite.within(a.detach(), b.detach()) & sound[..., None, None]
+    a, b = (torch.where(has_ray, value, 0.0) for value in (a, b))
+    return unit(options.kind, a, b), has_ray
 
 
 def unit(kind: str, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -126,9 +126,9 @@ def unit(kind: str, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 def shares(depth: Tensor, kind: str) -> Shares:
     """The factors of depths (...), float64."""
-    seen = depth.detach()
+    value = depth.detach()
     if kind == "inverse":
-        there = (seen >= 0) & (seen < torch.inf)
+        there = (value >= 0) & (value < torch.inf)
         inverse = torch.where(there, depth, 1.0)
         close = inverse.detach() > 1
         return Shares(
@@ -136,8 +136,8 @@ def shares(depth: Tensor, kind: str) -> Shares:
             torch.where(close, 1.0, inverse),
             there,
         )
-    there = seen > 0
-    close = seen < 1
+    there = value > 0
+    close = value < 1
     return Shares(
         torch.where(there & close, depth, 1.0),
         torch.where(there & ~close, 1 / torch.where(there & ~close, depth, 1.0), 1.0),
@@ -173,11 +173,11 @@ def snapped(places: Tensor) -> Tensor:
 
 def inside(places: Tensor, interpolation: str, height: int, width: int) -> Tensor:
     """Where no tap with weight is missing, of `snapped` places (..., 2); false for NaN."""
-    found = [
+    sides = [
         _inside(at, interpolation, length)
         for at, length in zip(places.unbind(-1), (width, height), strict=True)
     ]
-    return found[0] & found[1]
+    return sides[0] & sides[1]
 
 
 def _inside(at: Tensor, interpolation: str, length: int) -> Tensor:

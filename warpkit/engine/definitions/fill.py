@@ -125,8 +125,8 @@ def _are_representable(dtype: torch.dtype, value: Tensor) -> bool:
 
     Rounding and saturating them in a dozen operations would take as long as warping a small image.
     """
-    seen = value.device.type == "cpu" and not torch.compiler.is_compiling()
-    if not seen or value.numel() > 16 or is_transformed(value):
+    readable = value.device.type == "cpu" and not torch.compiler.is_compiling()
+    if not readable or value.numel() > 16 or is_transformed(value):
         return False
     limits = torch.iinfo(dtype)
     numbers = value.flatten().tolist()

@@ -52,12 +52,12 @@ def areas(quads: Tensor) -> Tensor:
     """Twice the signed areas A0 ... A3 of quads (..., 4, 2): (..., 4)."""
     x, y = quads.unbind(-1)
     ends = ((1, 2, 3), (0, 2, 3), (0, 1, 3), (0, 1, 2))
-    found = [
+    parts = [
         (x[..., b] - x[..., a]) * (y[..., c] - y[..., a])
         - (y[..., b] - y[..., a]) * (x[..., c] - x[..., a])
         for a, b, c in ends
     ]
-    return torch.stack(found, dim=-1)
+    return torch.stack(parts, dim=-1)
 
 
 def frame_of(boxes: Tensor) -> Tensor:

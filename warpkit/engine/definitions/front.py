@@ -45,13 +45,13 @@ def shown(
 
 
 def moved(
-    size: tuple[int, int], found: Tensor, image: Tensor, flow: Tensor, depth: Tensor
+    size: tuple[int, int], in_front: Tensor, image: Tensor, flow: Tensor, depth: Tensor
 ) -> tuple[Tensor, Tensor]:
     """As `shown`, from the result of `front` in any type."""
     batch = broadcast_shapes(image.shape[:-3], flow.shape[:-3], depth.shape[:-2])
-    found = found.long().expand(*batch, *size)
-    filled, channels = found >= 0, image.shape[-3]
-    index = torch.where(filled, found, 0)[..., None, :, :].expand(*batch, channels, *size)
+    in_front = in_front.long().expand(*batch, *size)
+    filled, channels = in_front >= 0, image.shape[-3]
+    index = torch.where(filled, in_front, 0)[..., None, :, :].expand(*batch, channels, *size)
     pixels = image.expand(*batch, *image.shape[-3:]).flatten(-2)
-    taken = pixels.gather(-1, index.flatten(-2)).unflatten(-1, size)
-    return taken.masked_fill(~filled[..., None, :, :], 0), filled
+    values = pixels.gather(-1, index.flatten(-2)).unflatten(-1, size)
+    return values.masked_fill(~filled[..., None, :, :], 0), filled

@@ -67,8 +67,8 @@ def gradient(images: Tensor, quality: Tensor, subsampling: str, grad: Tensor) ->
     """The gradient of images (N, 1 or 3, H, W), from that of their files."""
     with torch.enable_grad():
         leaf = images.detach().requires_grad_()
-        made = through_file(leaf, quality, subsampling)
-    return torch.autograd.grad(made, leaf, grad)[0]
+        pixels = through_file(leaf, quality, subsampling)
+    return torch.autograd.grad(pixels, leaf, grad)[0]
 
 
 def of_levels(levels: Tensor, quality: Tensor, subsampling: str) -> Tensor:
@@ -208,8 +208,8 @@ def through_blocks(x: Tensor, steps: Tensor) -> Tensor:
     blocks = x.reshape(n, count, rows, BLOCK, columns, BLOCK).transpose(3, 4)
     cosines = torch.tensor(COSINES, dtype=torch.float64, device=x.device)
     waves = _times(cosines, _times(cosines, blocks.mT, 11).mT, 15)  # rows first
-    kept = rounded(waves, steps[:, None, None, None])
-    blocks = _times(cosines.T, _times(cosines.T, kept, 11).mT, 18).mT  # columns first
+    coefficients = rounded(waves, steps[:, None, None, None])
+    blocks = _times(cosines.T, _times(cosines.T, coefficients, 11).mT, 18).mT  # columns first
     x = blocks.transpose(3, 4).reshape(n, count, rows * BLOCK, columns * BLOCK)
     return clipped(x + 128)[..., :height, :width]
 

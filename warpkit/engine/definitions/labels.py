@@ -105,9 +105,9 @@ def label_fill(
         return torch.full((), number, dtype=carrier, device=device)
     if isinstance(value, LISTS) and value:
         items = [label_fill(item, dtype, device, arithmetic) for item in value]
-        known = [item for item in items if item is not None]
-        if len(known) == len(items) and len({item.shape for item in known}) == 1:
-            return torch.stack(known)
+        tensors = [item for item in items if item is not None]
+        if len(tensors) == len(items) and len({item.shape for item in tensors}) == 1:
+            return torch.stack(tensors)
     return None
 
 

@@ -101,11 +101,11 @@ def cycle(source: Sequence[int], batch: Sequence[int]) -> tuple[int, int] | None
     None if the dimensions of `source` are not adjacent in `batch`.
     """
     source = (1,) * (len(batch) - len(source)) + tuple(source)
-    kept = [d for d in range(len(batch)) if source[d] > 1]
-    if not kept:
+    axes = [d for d in range(len(batch)) if source[d] > 1]
+    if not axes:
         return 1, 1
-    first, last = kept[0], kept[-1]
-    if any(batch[d] > 1 for d in range(first, last) if d not in kept):
+    first, last = axes[0], axes[-1]
+    if any(batch[d] > 1 for d in range(first, last) if d not in axes):
         return None
     return prod(batch[last + 1 :]), prod(source)
 

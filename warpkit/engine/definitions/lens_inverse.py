@@ -81,19 +81,19 @@ def unbend(lens: Lens, u: Tensor, v: Tensor, reach: Reach) -> tuple[Tensor, Tens
     coefficients.
     """
     with torch.no_grad():
-        x, y, found = _solve(lens.detach(), reach, u.detach(), v.detach())
-    x, y = with_gradient(lens, u, v, x, y, found)
-    return torch.where(found, x, 0.0), torch.where(found, y, 0.0), found
+        x, y, converged = _solve(lens.detach(), reach, u.detach(), v.detach())
+    x, y = with_gradient(lens, u, v, x, y, converged)
+    return torch.where(converged, x, 0.0), torch.where(converged, y, 0.0), converged
 
 
 def with_gradient(
-    lens: Lens, u: Tensor, v: Tensor, x: Tensor, y: Tensor, found: Tensor
+    lens: Lens, u: Tensor, v: Tensor, x: Tensor, y: Tensor, converged: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """x and y with the derivatives of Newton steps from them; at the centre where not found.
+    """x and y with the derivatives of Newton steps from them; at the centre where there is none.
 
     All (...), of one shape.
     """
-    u, v, x, y = (torch.where(found, value, 0.0) for value in (u, v, x, y))
+    u, v, x, y = (torch.where(converged, value, 0.0) for value in (u, v, x, y))
     near_x, near_y = x, y
     for _ in range(NEWTON_STEPS):
         shown_u, shown_v = lens_models.bend(lens, near_x, near_y)
@@ -103,13 +103,13 @@ def with_gradient(
 
 
 def _solve(lens: Lens, reach: Reach, u: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """The ideal directions of distorted ones, u and v (...), and where they were found."""
+    """The ideal directions of distorted ones, u and v (...), and where these converged."""
     if u.shape[-1] <= AT_ONCE or not (is_readable(u) and is_eager(u)):
         return _solve_piece(lens, reach, u, v)
     pieces = zip(u.split(AT_ONCE, -1), v.split(AT_ONCE, -1), strict=True)
     solved = [_solve_piece(lens, reach, *piece) for piece in pieces]
-    x, y, found = (torch.cat(parts, dim=-1) for parts in zip(*solved, strict=True))
-    return x, y, found
+    x, y, converged = (torch.cat(parts, dim=-1) for parts in zip(*solved, strict=True))
+    return x, y, converged
 
 
 def _solve_piece(lens: Lens, reach: Reach, u: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -131,14 +131,14 @@ def _solve_piece(lens: Lens, reach: Reach, u: Tensor, v: Tensor) -> tuple[Tensor
             break
         state = _step(lens, state, u, v, scale, limit)
     x, y = state.x, state.y
-    found = torch.hypot(*state.error) <= LOOSE * scale
-    found = found & ~hopeless & (x * x + y * y < limit) & (_determinant(state.slopes) > 0)
+    converged = torch.hypot(*state.error) <= LOOSE * scale
+    converged = converged & ~hopeless & (x * x + y * y < limit) & (_determinant(state.slopes) > 0)
     if readable and bool(radial.all()):
-        return x, y, found
+        return x, y, converged
     for i in range(1, CHECKS):
         part = i / CHECKS
-        found = found & (_determinant(lens_models.slopes(lens, x * part, y * part)) > 0)
-    return x, y, found
+        converged = converged & (_determinant(lens_models.slopes(lens, x * part, y * part)) > 0)
+    return x, y, converged
 
 
 def _step(lens: Lens, state: State, u: Tensor, v: Tensor, scale: Tensor, limit: Tensor) -> State:

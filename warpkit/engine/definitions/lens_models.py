@@ -187,8 +187,8 @@ def fold(lens: Lens) -> tuple[Tensor, Tensor]:
     folds, pole = first_root(slope), first_root(bottom)
     finite = folds < pole
     safe = torch.where(finite, folds, 0.0)
-    shown = safe.sqrt() * _polynomial(top, safe) / _polynomial(bottom, safe)
-    return torch.minimum(folds, pole), torch.where(finite, shown, torch.inf)
+    shown_radius = safe.sqrt() * _polynomial(top, safe) / _polynomial(bottom, safe)
+    return torch.minimum(folds, pole), torch.where(finite, shown_radius, torch.inf)
 
 
 def _radial(lens: Lens, q: Tensor) -> tuple[Tensor, Tensor]:
@@ -256,8 +256,8 @@ def through_tilt(angles: Tensor, grad: Tensor) -> Tensor:
     angles = angles.nan_to_num(0, 0, 0)  # the field of others is NaN, and has no gradient
     angles = angles.expand(*grad.shape[:-2], 2).requires_grad_()
     with torch.enable_grad():
-        made = tilt_by(*angles.unbind(-1))
-    return torch.autograd.grad(made, angles, grad)[0]
+        tilted = tilt_by(*angles.unbind(-1))
+    return torch.autograd.grad(tilted, angles, grad)[0]
 
 
 def _polynomial(coefficients: list[Tensor], at: Tensor) -> Tensor:
@@ -302,7 +302,7 @@ def first_root(coefficients: list[Tensor]) -> Tensor:
     first = torch.where(first.isfinite(), first, 0.0).clamp(-LARGEST, LARGEST)
     below = torch.eye(n, dtype=first.dtype, device=first.device)[:-1]
     companion = torch.cat((first[..., None, :], below.expand(*one.shape, n - 1, n)), dim=-2)
-    found = torch.linalg.eigvals(companion)
-    real = found.imag.abs() <= 1e-7 * found.abs()
-    largest = torch.where(real & (found.real > 0), found.real, 0.0).amax(-1)
+    roots = torch.linalg.eigvals(companion)
+    real = roots.imag.abs() <= 1e-7 * roots.abs()
+    largest = torch.where(real & (roots.real > 0), roots.real, 0.0).amax(-1)
     return torch.where(largest > 0, 1 / largest, torch.inf)

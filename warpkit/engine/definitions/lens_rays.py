@@ -42,16 +42,18 @@ def shown(lens: Lens, a: Tensor, b: Tensor, c: Tensor, end: Tensor) -> tuple[Ten
     dimensions, as the lens.
     """
     if lens.model == "fisheye":
-        u, v, found = shown_by_fisheye(lens, a, b, c, end)
+        u, v, is_shown = shown_by_fisheye(lens, a, b, c, end)
     else:
-        found = (c.detach() > 0) & finite.within(a.detach() / c.detach(), b.detach() / c.detach())
-        c = torch.where(found, c, 1.0)
-        u, v = (torch.where(found, value, 0.0) / c for value in (a, b))
+        is_shown = (c.detach() > 0) & finite.within(
+            a.detach() / c.detach(), b.detach() / c.detach()
+        )
+        c = torch.where(is_shown, c, 1.0)
+        u, v = (torch.where(is_shown, value, 0.0) / c for value in (a, b))
         if lens.k:
-            found = found & _before_fold(lens, u.detach(), v.detach(), end)
-            u, v = (torch.where(found, value, 0.0) for value in (u, v))
+            is_shown = is_shown & _before_fold(lens, u.detach(), v.detach(), end)
+            u, v = (torch.where(is_shown, value, 0.0) for value in (u, v))
             u, v = lens_models.distort(lens, u, v)
-    return torch.stack(torch.broadcast_tensors(*lens_models.to_pixels(lens, u, v)), -1), found
+    return torch.stack(torch.broadcast_tensors(*lens_models.to_pixels(lens, u, v)), -1), is_shown
 
 
 def _before_fold(lens: Lens, x: Tensor, y: Tensor, end: Tensor) -> Tensor:
@@ -93,21 +95,21 @@ def rays_of_fisheye(lens: Lens, u: Tensor, v: Tensor) -> tuple[Tensor, Tensor, T
     u, v = (torch.where(near, value, 0.0) for value in (u, v))
     q = u * u + v * v
     with torch.no_grad():
-        p, found = _solve(lens.detach(), q.detach())
-    found = found & near
+        p, solved = _solve(lens.detach(), q.detach())
+    solved = solved & near
     if not is_eager(q, *lens.k) or wants_gradient(q, *lens.k):
-        q = torch.where(found, q, 0.0)
-        smooth = torch.where(found, p, 0.0)
+        q = torch.where(solved, q, 0.0)
+        smooth = torch.where(solved, p, 0.0)
         for _ in range(lens_inverse.NEWTON_STEPS):
             b, slope = _bend(lens, smooth)
             smooth = smooth - (smooth * b * b - q) / (b * (b + 2 * smooth * slope))
-        p = with_gradient_of(torch.where(found, p, 0.0), smooth)
-    p = torch.where(found, p, 0.0)
+        p = with_gradient_of(torch.where(solved, p, 0.0), smooth)
+    p = torch.where(solved, p, 0.0)
     small = p < SMALL
     low, angle = torch.where(small, p, 0.0), torch.where(small, 1.0, p).sqrt()
     cosine = torch.where(small, _series(low, 0), angle.cos())
     ratio = torch.where(small, _series(low, 1), angle.sin() / angle) / _bend(lens, p)[0]
-    return u * ratio, v * ratio, cosine, found
+    return u * ratio, v * ratio, cosine, solved
 
 
 def _series(p: Tensor, first: int) -> Tensor:
@@ -124,7 +126,7 @@ def _solve(lens: Lens, q: Tensor) -> tuple[Tensor, Tensor]:
     b, _ = _bend(lens, end)
     reached = end.sqrt() * b
     radius = q.sqrt()
-    found = radius <= reached * (1 + 1e-12)
+    reachable = radius <= reached * (1 + 1e-12)
     low, high = torch.zeros_like(end), end.sqrt()
     angle = torch.minimum(radius.expand(end.shape), high)
     readable = is_readable(q) and is_eager(q)
@@ -135,11 +137,11 @@ def _solve(lens: Lens, q: Tensor) -> tuple[Tensor, Tensor]:
         step = angle - error / (b + 2 * angle * angle * slope)
         inside = (step >= low) & (step <= high)
         step = torch.where(inside, step, (low + high) / 2)
-        done = (step - angle).abs() <= 1e-15 * (1 + angle)
+        settled = (step - angle).abs() <= 1e-15 * (1 + angle)
         angle = step
-        if readable and bool((done | ~found).all()):
+        if readable and bool((settled | ~reachable).all()):
             break
-    return angle * angle, found
+    return angle * angle, reachable
 
 
 def shown_by_fisheye(
@@ -158,6 +160,6 @@ def shown_by_fisheye(
     angle = torch.atan2(far, torch.where(small, 1.0, z))
     ratio = torch.where(small, series / depth, angle / far)
     p = torch.where(small, square * ratio * ratio, angle * angle)
-    found = ~none & (p.detach() < end)
-    ratio = torch.where(found, ratio, 0.0) * _bend(lens, p)[0]
-    return x * ratio, y * ratio, found
+    is_shown = ~none & (p.detach() < end)
+    ratio = torch.where(is_shown, ratio, 0.0) * _bend(lens, p)[0]
+    return x * ratio, y * ratio, is_shown

@@ -63,8 +63,8 @@ def inverse_vjp(to_source: Tensor, grad: Tensor) -> Tensor:
     right = (grad[..., :, None, :] * safe[..., None, :, :]).sum(-1)
     # narrow, since the slice of everything is an alias, which batches of gradients cannot have
     first = safe if rows == 3 else safe.narrow(-2, 0, rows)
-    found = -(first[..., None] * right[..., :, None, :]).sum(-3)
-    return found if rows == 3 else found.narrow(-2, 0, rows)
+    slope = -(first[..., None] * right[..., :, None, :]).sum(-3)
+    return slope if rows == 3 else slope.narrow(-2, 0, rows)
 
 
 def determinant(matrix: Tensor) -> Tensor:

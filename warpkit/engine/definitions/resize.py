@@ -141,9 +141,9 @@ def axis_taps(
     if is_spline(rule.interpolation):
         order = ORDERS[rule.interpolation]
         return AxisTaps(*table(position, length, order, rule.border, 0.0, dtype), None)
-    found = taps(position, length, SamplingRule(rule.interpolation, "replicate"))
-    index = torch.stack([tap.index for tap in found], -1)
-    weights = [tap.weight for tap in found if tap.weight is not None]
+    tap_list = taps(position, length, SamplingRule(rule.interpolation, "replicate"))
+    index = torch.stack([tap.index for tap in tap_list], -1)
+    weights = [tap.weight for tap in tap_list if tap.weight is not None]
     return AxisTaps(index, torch.stack(weights, -1) if weights else None, None)
 
 
@@ -276,18 +276,18 @@ def find_taps(
 
     image (..., H, W); box: the edges along x and y. Tables without tensors are cached.
     """
-    found: list[AxisTaps | None] = []
+    by_axis: list[AxisTaps | None] = []
     for axis in (-1, -2):
         length, wanted = image.shape[axis], size[axis]
         edges = None if box is None else box[-1 - axis]
         if edges is None and length == wanted and not rule.is_filter:
-            found.append(None)
+            by_axis.append(None)
             continue
         can_keep = edges is None or not isinstance(edges.low, Tensor)
         make = _kept_taps if can_keep and is_eager(image) else axis_taps
         dtype = compute_dtype(image.dtype)
-        found.append(make(length, wanted, axis_rule(rule, axis), edges, image.device, dtype))
-    return found
+        by_axis.append(make(length, wanted, axis_rule(rule, axis), edges, image.device, dtype))
+    return by_axis
 
 
 def resize(

@@ -113,8 +113,8 @@ class AxisTap:
 
 def any_inside(insides: Iterable[Tensor | None]) -> Tensor | None:
     """Whether any tap along an axis is inside; None if none can be missing."""
-    known = [inside for inside in insides if inside is not None]
-    return reduce(torch.logical_or, known) if known else None
+    masks = [inside for inside in insides if inside is not None]
+    return reduce(torch.logical_or, masks) if masks else None
 
 
 def both_inside(along_y: Tensor | None, along_x: Tensor | None) -> Tensor | None:

@@ -98,5 +98,5 @@ def _inside(row: Row, length: int, border: str, order: int) -> Row:
     if inside is not None:  # the pixels of value 0 beyond the row
         weight = torch.where(inside, weight, 0.0)
     begin = first.clamp(0, max(length - count, 0))
-    found = weight.new_zeros(weight.shape[0], min(count, length))
-    return begin, found.scatter_add(1, index - begin[:, None].long(), weight)
+    sums = weight.new_zeros(weight.shape[0], min(count, length))
+    return begin, sums.scatter_add(1, index - begin[:, None].long(), weight)

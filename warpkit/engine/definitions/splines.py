@@ -74,11 +74,11 @@ def residues(order: int) -> tuple[tuple[float, float], ...]:
     """Pairs (a, z): the filter's impulse response at j is the sum of a z^|j|."""
     poles = POLES[order]
     gain = math.prod([(1 - z) ** 2 for z in poles])
-    found = []
+    terms = []
     for z in poles:
         others = [(1 + u * u) - u * (1 + z * z) / z for u in poles if u != z]
-        found.append((gain / ((1 - z * z) * math.prod(others)), z))
-    return tuple(found)
+        terms.append((gain / ((1 - z * z) * math.prod(others)), z))
+    return tuple(terms)
 
 
 def impulse(order: int, distance: Tensor) -> Tensor:

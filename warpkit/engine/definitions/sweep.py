@@ -86,29 +86,31 @@ def cost(
         own = depths.expand(*depths.shape[:-2], *options.size)[..., None, :, :]
         points = depth.points(places_of, own, mine, poses, numbers, ends)[0]
         x, y = points.detach().unbind(-1)
-        seen = (x >= -WHOLE) & (x <= width - 1 + WHOLE) & (y >= -WHOLE) & (y <= height - 1 + WHOLE)
-        shape = (*seen.shape[:-3], views, *options.size)
-        points, seen = points.expand(*shape, 2), seen.expand(shape)
+        visible = (
+            (x >= -WHOLE) & (x <= width - 1 + WHOLE) & (y >= -WHOLE) & (y <= height - 1 + WHOLE)
+        )
+        shape = (*visible.shape[:-3], views, *options.size)
+        points, visible = points.expand(*shape, 2), visible.expand(shape)
         if options.border is None:
-            part = seen[..., None, :, :]
-            samples = inside(sources, torch.where(seen[..., None], points, torch.nan))
+            part = visible[..., None, :, :]
+            samples = inside(sources, torch.where(visible[..., None], points, torch.nan))
         else:
-            part = torch.ones_like(seen)[..., None, :, :]
+            part = torch.ones_like(visible)[..., None, :, :]
             samples = reference.sample(sources, points, sources.new_zeros(()), rule)
         some = part.any(-4)
         # a view that is compared with nothing spoils nothing
         own = torch.where(some, rest[0], 0.0)[..., None, :, :, :] if rest else None
-        found = compared(options.measure, own, samples, part)
-        found = torch.where(some, found, 0.0).unflatten(-3, (options.groups, -1)).mean(-3)
-        return found, seen.sum(-3, dtype=torch.int32)
+        costs = compared(options.measure, own, samples, part)
+        costs = torch.where(some, costs, 0.0).unflatten(-3, (options.groups, -1)).mean(-3)
+        return costs, visible.sum(-3, dtype=torch.int32)
 
     rest = () if view is None else (view,)
     some = depths if depths.shape[-3] else depths.new_full((1, 1, 1), torch.nan)
     planes = [again(plane, sources, d, mine, poses, numbers, *rest) for d in some.unbind(-3)]
-    found, seen = (torch.stack(of_all, -3) for of_all in zip(*planes, strict=True))
+    costs, visible = (torch.stack(of_all, -3) for of_all in zip(*planes, strict=True))
     count = depths.shape[-3]
-    found = found[..., :count, :, :].expand(*batch, options.groups, count, *options.size)
-    return found, seen[..., :count, :, :].expand(*batch, count, *options.size)
+    costs = costs[..., :count, :, :].expand(*batch, options.groups, count, *options.size)
+    return costs, visible[..., :count, :, :].expand(*batch, count, *options.size)
 
 
 def inside(pictures: Tensor, points: Tensor) -> Tensor:

@@ -36,7 +36,7 @@ def frame_painter(
 
     def painter(images: Tensor, pixels: Pixels) -> tuple[Tensor, Tensor | None]:
         place = source(paint.to_source, pixels)
-        found = _sampled(images, pixels, place, paint, boxes, canvas, mask, frames)
+        samples = _sampled(images, pixels, place, paint, boxes, canvas, mask, frames)
         if frames.turn is not None:
             # for upright ones, the value on the image's grid, which does not depend on the angle:
             # the derivative comes from the folded positions alone
@@ -46,11 +46,11 @@ def frame_painter(
             cover = None if mask is None else mask.detach()
             place = place[0].detach(), place[1].detach()
             turned = _sampled(images.detach(), pixels, place, still, boxes, canvas, cover, frames)
-            found = tuple(
+            samples = tuple(
                 None if value is None else _chosen(upright, value, other, turn)
-                for value, other, turn in zip(found, lattice(images, pixels), turned, strict=True)
+                for value, other, turn in zip(samples, lattice(images, pixels), turned, strict=True)
             )
-        return with_opacity(paint, pixels, *found)  # pyright: ignore[reportArgumentType]
+        return with_opacity(paint, pixels, *samples)  # pyright: ignore[reportArgumentType]
 
     return painter
 
@@ -116,5 +116,5 @@ def _sampled(
     if mask is not None:
         return sample_covered(images, cover, index_of, points, rule, within)
     number = objects if paint.fill.shape[1] > 1 else torch.zeros_like(objects[:1])
-    given = images, paint.fill, number, index_of, points, rule, within
-    return sample_opaque(*given), None
+    arguments = images, paint.fill, number, index_of, points, rule, within
+    return sample_opaque(*arguments), None

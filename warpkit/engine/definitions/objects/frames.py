@@ -98,8 +98,8 @@ def frame_inverse(matrices: Tensor, frames: Frames, space: str) -> Tensor:
     upright box.
     """
     source = inverse_map(matrices) if space == "pixel" else matrices
-    known = source.isfinite().all(-1).all(-1)[:, None, None]
-    source = torch.where(known, source, 0.0)
+    is_finite = source.isfinite().all(-1).all(-1)[:, None, None]
+    source = torch.where(is_finite, source, 0.0)
     height, width = frames.height, frames.width
     (a, b, c), (d, e, f) = (row.unbind(-1) for row in source.unbind(-2))
     if space == "theta":  # acts on [-1, 1] over the box: on pixels, half a side is 1
@@ -109,7 +109,7 @@ def frame_inverse(matrices: Tensor, frames: Frames, space: str) -> Tensor:
         if space == "theta":  # relative to the centre
             u, v = (width - 1) / 2, (height - 1) / 2
             c, f = c + u - a * u - b * v, f + v - d * u - e * v
-        return torch.where(known, _by_perspective((a, b, c, d, e, f), frames), torch.nan)
+        return torch.where(is_finite, _by_perspective((a, b, c, d, e, f), frames), torch.nan)
     x, y = (frames.to_rectangle[..., 2] if space == "pixel" else frames.middle).unbind(-1)
     cos, sin = frames.turn
     # a rotation about the centre keeps the matrix's own rotation and scale: the remaining part
@@ -121,7 +121,7 @@ def frame_inverse(matrices: Tensor, frames: Frames, space: str) -> Tensor:
     a, b, d, e = a + stretched, b + skewed, d + skewed, e - stretched
     c, f = cos * c + sin * f, cos * f - sin * c
     to_source = matrix_of(((a, b, c + x - a * x - b * y), (d, e, f + y - d * x - e * y)))
-    return torch.where(known, to_source, torch.nan)
+    return torch.where(is_finite, to_source, torch.nan)
 
 
 def _by_perspective(source: Sequence[Tensor], frames: Frames) -> Tensor:
@@ -175,20 +175,20 @@ def _folded(place: Tensor, length: Tensor, border: str) -> Tensor:
     if border == "constant":
         return place
     if border == "replicate":
-        found = torch.where(place < 0, -0.5, length - 0.5)
+        position = torch.where(place < 0, -0.5, length - 0.5)
     elif border == "reflect":
         turn = torch.remainder(place + 0.5, 2 * length)
-        found = torch.where(turn < length, turn, 2 * length - turn) - 0.5
+        position = torch.where(turn < length, turn, 2 * length - turn) - 0.5
     elif border == "reflect_101":
         last = (length - 1).clamp(min=0)
         period = torch.where(last > 0, 2 * last, 1.0)
         turn = torch.remainder(place, period)
-        found = torch.where(turn <= last, turn, 2 * last - turn)
-        found = torch.where(last > 0, found, 0.0)
+        position = torch.where(turn <= last, turn, 2 * last - turn)
+        position = torch.where(last > 0, position, 0.0)
     else:
-        found = torch.remainder(place + 0.5, length) - 0.5
+        position = torch.remainder(place + 0.5, length) - 0.5
     beyond = ((place < -0.5) | (place > length - 0.5)) & (place.abs() < LIMIT)  # false for NaN
-    return torch.where(beyond, found, place)
+    return torch.where(beyond, position, place)
 
 
 def _rows(matrices: Tensor, objects: Tensor) -> list[Sequence[Tensor]]:

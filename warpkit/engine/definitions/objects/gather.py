@@ -95,14 +95,14 @@ def sample_opaque(
     store, fill_index = torch.cat((flat, fill), dim=1), flat.shape[1] + fill_number
     rows, columns_ = _axes(points, rule, flat.dtype)
     total = flat.new_zeros(())
-    seen = []
+    insides = []
     for group in _groups(rows, columns_, within):
         indices = [
             torch.where(tap.inside, index_of(tap.row, tap.column), fill_index) for tap in group
         ]
         total = total + (_read(store, indices) * torch.stack([tap.weight for tap in group])).sum(1)
-        seen += [tap.inside for tap in group] if within is not None else []
-    reached = any_inside(seen)
+        insides += [tap.inside for tap in group] if within is not None else []
+    reached = any_inside(insides)
     if reached is None:
         reached = both_inside(
             any_inside(y.inside for y in rows), any_inside(x.inside for x in columns_)

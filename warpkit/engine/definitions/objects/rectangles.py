@@ -100,8 +100,8 @@ def rectangles(edges: Tensor, image: Tensor, canvas: Canvas, touched: bool) -> R
     first, last = (
         torch.minimum(e.nan_to_num(0.0).clamp(min=0), limit).long() for e in (first, last)
     )
-    known = (image >= 0) & (image < count) & ~edges.detach().isnan().any(-1)
-    last = torch.where(known[:, None] & (last > first).all(-1, keepdim=True), last, first)
+    valid = (image >= 0) & (image < count) & ~edges.detach().isnan().any(-1)
+    last = torch.where(valid[:, None] & (last > first).all(-1, keepdim=True), last, first)
     return Rectangles(numbers, *first.unbind(-1), *last.unbind(-1))
 
 
@@ -165,9 +165,11 @@ def pixels_of(
             named = torch.zeros_like(boxes.image, dtype=torch.bool).index_fill(0, objects, True)
             chosen = named[rows.object]
         numbers = chosen.nonzero()[:, 0]
-        found = pixels_of(rows.of(boxes), canvas, numbers)
-        x = found.x + rows.first[found.object]
-        return Pixels(rows.object[found.object], x, rows.line()[found.object], found.place)
+        row_pixels = pixels_of(rows.of(boxes), canvas, numbers)
+        x = row_pixels.x + rows.first[row_pixels.object]
+        return Pixels(
+            rows.object[row_pixels.object], x, rows.line()[row_pixels.object], row_pixels.place
+        )
     if objects is None:
         objects = torch.arange(len(boxes.image), device=boxes.image.device)
     # by rows first: two runs of repeats cost a fifth of a division per pixel
@@ -289,7 +291,7 @@ def _overlaps(boxes: Rectangles, rows: Tensor) -> tuple[Tensor, Tensor]:
     """For the objects `rows`: the number of later ones that each overlaps, and their indices,
     concatenated."""
     image, left, top, right, bottom = (side[rows, None] for side in boxes)
-    found = (boxes.image == image) & (boxes.left < right) & (boxes.right > left)
-    found &= (boxes.top < bottom) & (boxes.bottom > top)
-    found &= rows[:, None] < torch.arange(len(boxes.image), device=rows.device)
-    return found.sum(1), found.nonzero()[:, 1]
+    overlaps = (boxes.image == image) & (boxes.left < right) & (boxes.right > left)
+    overlaps &= (boxes.top < bottom) & (boxes.bottom > top)
+    overlaps &= rows[:, None] < torch.arange(len(boxes.image), device=rows.device)
+    return overlaps.sum(1), overlaps.nonzero()[:, 1]

@@ -20,11 +20,11 @@ def box_inverse(matrices: Tensor, edges: Tensor, space: str) -> Tensor:
     """
     x1, y1, x2, y2 = edges.unbind(-1)
     source = inverse_map(matrices) if space == "pixel" else matrices
-    known = source.isfinite().all(-1).all(-1)[:, None, None]
+    is_finite = source.isfinite().all(-1).all(-1)[:, None, None]
     # a map without positions gives the box no gradient: 0, not 0 x NaN
-    source = torch.where(known, source, 0.0)
+    source = torch.where(is_finite, source, 0.0)
     if space == "pixel":
-        return torch.where(known, _shifted(source, x1, y1), torch.nan)
+        return torch.where(is_finite, _shifted(source, x1, y1), torch.nan)
     # theta acts on [-1, 1] over the box: on pixels, about the box's centre, half a side is 1
     (a, b, c), (d, e, f) = (row.unbind(-1) for row in source.unbind(-2))
     width, height = x2 - x1, y2 - y1
@@ -32,7 +32,7 @@ def box_inverse(matrices: Tensor, edges: Tensor, space: str) -> Tensor:
         ((a, b * (width / height), c * width / 2), (d * (height / width), e, f * height / 2))
     )
     middle = (x1 + x2 - 1) / 2, (y1 + y2 - 1) / 2
-    return torch.where(known, _shifted(to_source, *middle), torch.nan)
+    return torch.where(is_finite, _shifted(to_source, *middle), torch.nan)
 
 
 def _shifted(to_source: Tensor, x: Tensor, y: Tensor) -> Tensor:
@@ -80,8 +80,8 @@ def covered(pixels: Pixels, to_source: Tensor, size: tuple[int, int], rule: Samp
     reach it."""
     reach = TAPS[rule.interpolation] / 2
     x, y = source(to_source.detach(), pixels)
-    seen = (x >= -reach) & (x <= size[1] - 1 + reach) & (y >= -reach) & (y <= size[0] - 1 + reach)
-    return pixels.take(seen.nonzero()[:, 0])
+    inside = (x >= -reach) & (x <= size[1] - 1 + reach) & (y >= -reach) & (y <= size[0] - 1 + reach)
+    return pixels.take(inside.nonzero()[:, 0])
 
 
 def source(to_source: Tensor, pixels: Pixels) -> tuple[Tensor, Tensor]:

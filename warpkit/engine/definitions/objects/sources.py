@@ -155,8 +155,8 @@ def window_painter(
             values, inside = sample_covered(images, read, index_of, points, paint.rule)
             values = values + (1 - inside) * columns(paint.fill, fill_number)
         else:
-            given = images, paint.fill, fill_number, index_of, points, paint.rule, within
-            values = sample_opaque(*given)
+            arguments = images, paint.fill, fill_number, index_of, points, paint.rule, within
+            values = sample_opaque(*arguments)
         if share is not None:
             painted = share(pixels.y, pixels.x)
             values, alpha = values * painted, painted if alpha is None else alpha * painted
