@@ -197,3 +197,28 @@ def test_lenses_of_tensors_take_the_way_of_arrays(k, known):
 
 
 MAPS = tuple(np.random.default_rng(n).uniform(-3, 12, (5, 7)).astype(np.float32) for n in (0, 1))
+
+
+def test_matrices_of_tensors_take_the_way_of_arrays(known):
+    random = np.random.default_rng(0)
+    three, four = (random.uniform(0, 9, (2, n, 2)).astype(np.float32) for n in (3, 4))
+    angle, scale = np.array(30), np.array(0.7)
+    calls = [
+        lambda take: ours.getAffineTransform(take(three[0]), take(three[1].astype(np.float64))),
+        lambda take: ours.getPerspectiveTransform(take(four[0]), take(four[1])),
+        lambda take: ours.getPerspectiveTransform(take(four), take(four[:1] // 9)),
+        lambda take: ours.getRotationMatrix2D(take(four[0, 0]), 30.5, take(scale)),
+        lambda take: ours.boxPoints((take(four[0, 0]), take(four[0, 1]), take(angle))),
+        lambda take: ours.invertAffineTransform(take(MATRIX[:2].copy())),
+        lambda take: ours.invertAffineTransform(take(MATRIX[:2].astype(np.float32))),
+    ]
+    for n, call in enumerate(calls):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(plan, "kind_of", lambda *_: None)
+            wanted = call(np.copy)
+        for _ in range(2):
+            tensor = call(torch.from_numpy)
+            assert isinstance(tensor, torch.Tensor)
+            assert np.array_equal(call(np.copy), wanted), n
+            assert np.array_equal(tensor, wanted), n
+    assert len(known) == 2 * len(calls)

@@ -44,9 +44,12 @@ def runs_eagerly() -> bool:
 
     Not while torch traces, transforms, or passes all operations to a dispatch mode.
     """
-    if torch.compiler.is_compiling() or has_tangents() or in_transform():
+    if torch.compiler.is_compiling() or forward_ad._current_level >= 0:
         return False
-    return not (torch._C._len_torch_dispatch_stack() or torch.jit.is_tracing())  # pyright: ignore
+    inner: Any = torch._C
+    if inner._are_functorch_transforms_active() or inner._len_torch_dispatch_stack():
+        return False
+    return not inner._is_tracing()
 
 
 def is_eager(*tensors: Tensor) -> bool:

@@ -8,7 +8,8 @@ warpkit's own function, equal up to the last bits.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,15 +18,19 @@ from torch import Tensor
 
 from warpkit import geometry
 from warpkit.core import checks
+from warpkit.core.shapes import broadcast_shapes
 from warpkit.core.tracing import is_eager, wants_gradient
 from warpkit.engine.arithmetic import opencv_matrices
+from warpkit.engine.binding import plan
+from warpkit.engine.binding.plan import Once, Plan
 from warpkit.engine.definitions import quads
 from warpkit.engine.definitions.reference import with_gradient_of
 from warpkit.engine.operators.inverse import inverse_map
 from warpkit.geometry import arguments
-from warpkit.opencv import plain_calls, plain_matrices
+from warpkit.opencv import door, lens_maps, numbers
 from warpkit.opencv.constants import DECOMP_LU, DECOMP_NORMAL, DECOMP_QR, DECOMP_SVD
 from warpkit.opencv.door import check_output, written
+from warpkit.opencv.layout import has_tensor
 from warpkit.types import ImageLike, MatrixLike, NumbersLike, PointsLike
 
 SINGLE = torch.float32
@@ -42,18 +47,40 @@ def getRotationMatrix2D(center: PointsLike, angle: NumbersLike, scale: NumbersLi
     array([[ 2.,  0., -2.],
            [-0.,  2., -1.]])
     """
-    if (matrix := plain_matrices.rotation(center, angle, scale)) is not None:
-        return matrix
-    name, values = "getRotationMatrix2D", (center, angle, scale)
+    if numbers.are_numbers(angle, scale) and numbers.are_pairs(center):
+        return _rotation(center, angle, scale)
+    return plan.call(_plan_rotation, (center, angle, scale), ())
+
+
+def _plan_rotation(keeps: bool, *values: Any) -> Plan | Once:
+    """The plan of `getRotationMatrix2D`, with its arguments."""
+    name, (center, angle, scale) = "getRotationMatrix2D", values
     if not _is_readable(values):
-        return _call(name, geometry.rotation_matrix, *values)
+        return Once(_call(name, geometry.rotation_matrix, *values))
     device = checks.result_kind(*values)[0]
     pair = _floats(name, "center", center, device, checks.as_pair)
     angle, scale = (_floats(name, a, v, device) for a, v in (("angle", angle), ("scale", scale)))
-    checks.broadcast_batch(name, center=pair.shape[:-1], angle=angle.shape, scale=scale.shape)
-    found = opencv_matrices.rotation(_array(pair, SINGLE), _array(angle), _array(scale))
+    batch = checks.broadcast_batch(
+        name, center=pair.shape[:-1], angle=angle.shape, scale=scale.shape
+    )
+    if keeps and not batch and door.is_plain(*values):
+
+        def run(center: Any, angle: Any, scale: Any) -> Any:
+            found = _rotation(center.tolist(), angle, scale)
+            return found if device is None else torch.from_numpy(found)
+
+        return run
+    x, y = _along(_array(pair, SINGLE).astype(np.float64))
+    parts = (x, y, _array(angle), _array(scale))
+    found = opencv_matrices.matrices(opencv_matrices.rotation, *parts)
     values = (pair, angle, scale)
-    return _result(found, device, values, lambda value: geometry.rotation_matrix(*values))
+    return Once(_result(found, device, values, lambda value: geometry.rotation_matrix(*values)))
+
+
+def _rotation(center: Any, angle: Any, scale: Any) -> np.ndarray:
+    """`getRotationMatrix2D` of numbers."""
+    x, y = numbers.single(center)
+    return np.array(opencv_matrices.rotation(x, y, float(angle), float(scale)))
 
 
 def getAffineTransform(src: PointsLike, dst: PointsLike) -> Any:
@@ -66,21 +93,7 @@ def getAffineTransform(src: PointsLike, dst: PointsLike) -> Any:
     array([[1., 0., 5.],
            [0., 2., 7.]])
     """
-    if (matrix := plain_calls.matrix_of_pairs(src, dst, 3)) is not None:
-        return plain_calls.given((src, dst), matrix)
-    name = "getAffineTransform"
-    if not _is_readable((src, dst)):
-        return _call(name, geometry.affine_from_points, *_checked_points(name, src, dst, 3))
-    device, src, dst = _pairs(name, src, dst, 3)
-    found, solved = opencv_matrices.affine(_array(src, SINGLE), _array(dst, SINGLE))
-
-    def exact(value: Tensor) -> Tensor:
-        good = _mask(solved, device) & ~quads.collinear(src, torch.float64)
-        corners = torch.where(good[..., None, None], src, _unit_square(src)[:3])
-        made = geometry.affine_from_points(corners, dst)
-        return torch.where(good[..., None, None], made, 0.0)
-
-    return _result(found, device, (src, dst), exact)
+    return plan.call(_plan_affine, (src, dst), ())
 
 
 def getPerspectiveTransform(
@@ -104,29 +117,55 @@ def getPerspectiveTransform(
     if solveMethod is not None and solveMethod not in _METHODS:
         wanted = "DECOMP_LU, _SVD, _QR, _NORMAL or DECOMP_NORMAL | DECOMP_SVD"
         checks.fail(name, "solveMethod", wanted, repr(solveMethod))
-    if (matrix := plain_calls.matrix_of_pairs(src, dst, 4)) is not None:
-        return plain_calls.given((src, dst), matrix)
+    return plan.call(_plan_perspective, (src, dst), ())
+
+
+def _plan_pairs(name: str, keeps: bool, src: Any, dst: Any) -> Plan | Once:
+    """The plan of a function of `n` pairs of points."""
+    n, function, exact = _OF_PAIRS[name]
     if not _is_readable((src, dst)):
-        return _call(name, geometry.perspective_from_points, *_checked_points(name, src, dst, 4))
-    device, src, dst = _pairs(name, src, dst, 4)
-    found, solved = opencv_matrices.perspective(_array(src, SINGLE), _array(dst, SINGLE))
+        return Once(_call(name, function, *_checked_points(name, src, dst, n)))
+    given, (device, src, dst) = (src, dst), _pairs(name, src, dst, n)
+    if keeps and lens_maps.has_kernel(*given):
+        return _pairs_plan(given, n, src.shape, dst.shape)
+    solve = opencv_matrices.affine if n == 3 else opencv_matrices.perspective
+    found, solved = solve(_array(src, SINGLE), _array(dst, SINGLE))
 
-    def exact(value: Tensor) -> Tensor:
-        # rounding changes nearly singular matrices: only an exact one close to OpenCV's is used
-        raw = quads.quad_to_quad(src, dst).detach()
-        along = (raw * value).sum((-1, -2)).abs() / (
-            raw.norm(dim=(-1, -2)) * value.norm(dim=(-1, -2))
-        )
-        alone = (along > 0.999)[..., None, None]
-        square = _unit_square(src)
-        corners, targets = (torch.where(alone, points, square) for points in (src, dst))
-        made = quads.quad_to_quad(corners, targets)
-        far = ~_mask(solved, device) | quads.origin_is_far(made, corners, torch.float64)
-        made = quads.normalised(made, far)
-        length = torch.where(far, (made.detach() * value).sum((-1, -2)), 1.0)  # of either sign
-        return torch.where(alone, made * length[..., None, None], 0.0)
+    def gradient(value: Tensor) -> Tensor:
+        return exact(value, src, dst, torch.as_tensor(solved, device=src.device))
 
-    return _result(found, device, (src, dst), exact)
+    return Once(_result(found, device, (src, dst), gradient))
+
+
+def _exact_affine(value: Tensor, src: Tensor, dst: Tensor, solved: Tensor) -> Tensor:
+    """`value` with the exact gradient: of points (..., 3, 2), `solved` by OpenCV, (...), or 0."""
+    good = (solved & ~quads.collinear(src, torch.float64))[..., None, None]
+    corners = torch.where(good, src, _unit_square(src)[:3])
+    return torch.where(good, geometry.affine_from_points(corners, dst), 0.0)
+
+
+def _exact_perspective(value: Tensor, src: Tensor, dst: Tensor, solved: Tensor) -> Tensor:
+    """The same of points (..., 4, 2), with matrices that OpenCV did not solve scaled to norm 1."""
+    # rounding changes nearly singular matrices: only an exact one close to OpenCV's is used
+    raw = quads.quad_to_quad(src, dst).detach()
+    along = (raw * value).sum((-1, -2)).abs()
+    along = along / (raw.norm(dim=(-1, -2)) * value.norm(dim=(-1, -2)))
+    alone = (along > 0.999)[..., None, None]
+    square = _unit_square(src)
+    corners, targets = (torch.where(alone, points, square) for points in (src, dst))
+    made = quads.quad_to_quad(corners, targets)
+    far = ~solved | quads.origin_is_far(made, corners, torch.float64)
+    made = quads.normalised(made, far)
+    length = torch.where(far, (made.detach() * value).sum((-1, -2)), 1.0)  # of either sign
+    return torch.where(alone, made * length[..., None, None], 0.0)
+
+
+_OF_PAIRS = {
+    "getAffineTransform": (3, geometry.affine_from_points, _exact_affine),
+    "getPerspectiveTransform": (4, geometry.perspective_from_points, _exact_perspective),
+}
+"""The number of pairs, warpkit's own function, and the gradient."""
+_plan_affine, _plan_perspective = (partial(_plan_pairs, name) for name in _OF_PAIRS)
 
 
 def invertAffineTransform(M: MatrixLike, iM: ImageLike | None = None) -> Any:
@@ -139,22 +178,33 @@ def invertAffineTransform(M: MatrixLike, iM: ImageLike | None = None) -> Any:
     array([[ 0.5, -0. , -2. ],
            [-0. ,  1. ,  3. ]])
     """
+    if iM is not None:
+        src = M if isinstance(M, Tensor) else np.zeros(0)
+        iM = check_output("invertAffineTransform", "iM", iM, src)
+    return door.call(_plan_inverse, (M,), (), iM)
+
+
+def _plan_inverse(keeps: bool, M: Any) -> Plan | Once:
+    """The plan of `invertAffineTransform`, with its first argument."""
     name = "invertAffineTransform"
-    iM = check_output(name, "iM", iM, M if isinstance(M, Tensor) else np.zeros(0))
     own = checks.array_dtype(M) if isinstance(M, np.ndarray) else getattr(M, "dtype", None)
     single = own == SINGLE  # in any byte order
     if not _is_readable((M,)):
         found = _call(name, geometry.invert, M)
-        return found.float() if single else found
-    if (matrix := plain_matrices.inverse(M)) is not None:
-        return written(iM, matrix)
+        return Once(found.float() if single else found)
     device = checks.result_kind(M)[0]
     matrix = _floats(name, "M", M, device)
     checks.check_matrix_shape(name, "M", matrix, (2,))
-    found = opencv_matrices.inverse(_array(matrix, SINGLE if single else torch.float64))
-    if device is None:
-        return written(iM, found)
-    return _result(found, device, (matrix,), lambda value: inverse_map(matrix).to(value.dtype))
+    dtype = SINGLE if single else torch.float64
+    invert = opencv_matrices.inverse
+    if keeps and door.is_plain(M):
+        if M.ndim == 2 and own == torch.float64:  # floats take a tenth of the time
+            return lambda M: np.array(invert(*M.ravel().tolist()))
+        return lambda M: _inverted(lens_maps.as_array(M))
+    found = _inverted(_array(matrix, dtype))
+    return Once(
+        _result(found, device, (matrix,), lambda value: inverse_map(matrix).to(value.dtype))
+    )
 
 
 def boxPoints(box: Any, points: ImageLike | None = None) -> Any:
@@ -174,12 +224,19 @@ def boxPoints(box: Any, points: ImageLike | None = None) -> Any:
     name = "boxPoints"
     if not isinstance(box, checks.LISTS) or len(box) != 3:
         checks.fail(name, "box", "((x, y), (w, h), angle)", f"{box!r:.60}")
-    if points is None and (found := plain_matrices.corners(box)) is not None:
-        return found
-    device, dtype = checks.result_kind(*box)
-    points = check_output(
-        name, "points", points, None if device is None else torch.empty(0, device="cpu")
-    )
+    if points is None and numbers.are_pairs(*box[:2]) and numbers.are_numbers(box[2]):
+        return _corners(*box)
+    if points is not None:
+        device, _ = checks.result_kind(*box)
+        src = None if device is None else torch.empty(0, device="cpu")
+        points = check_output(name, "points", points, src)
+    found = plan.call(_plan_corners, tuple(box), ())
+    return found if isinstance(found, Tensor) else written(points, found)
+
+
+def _plan_corners(keeps: bool, *box: Any) -> Plan | Once:
+    """The plan of `boxPoints`, with the parts of its box."""
+    name, (device, dtype) = "boxPoints", checks.result_kind(*box)
     center, size = (_floats(name, "box", part, device, checks.as_pair) for part in box[:2])
     angle = _floats(name, "box", box[2], device)
     batches = {"box[0]": center.shape[:-1], "box[1]": size.shape[:-1], "box[2]": angle.shape}
@@ -195,13 +252,29 @@ def boxPoints(box: Any, points: ImageLike | None = None) -> Any:
         made = [(center + corner).expand(*batch, 2) for corner in corners]
         return torch.stack(made, dim=-2).to(dtype)
 
-    if not _is_readable(tuple(box)):
-        return exact()
-    found = opencv_matrices.box_corners(*(_array(part, SINGLE) for part in (center, size, angle)))
+    if not _is_readable(box):
+        return Once(exact())
+    if keeps and not batch and door.is_plain(*box):
+
+        def run(center: Any, size: Any, angle: Any) -> Any:
+            found = _corners(center.tolist(), size.tolist(), float(angle))
+            return found if device is None else torch.from_numpy(found).to(dtype)
+
+        return run
+    parts = (*_along(_array(center, SINGLE)), *_along(_array(size, SINGLE)), _array(angle, SINGLE))
+    found = opencv_matrices.matrices(opencv_matrices.box_corners, *parts)
     if device is None:
-        return written(points, found)
+        return Once(found)
     value = torch.from_numpy(found).to(device, dtype)
-    return with_gradient_of(value, exact()) if wants_gradient(center, size, angle) else value
+    if wants_gradient(center, size, angle):
+        value = with_gradient_of(value, exact())
+    return Once(value)
+
+
+def _corners(center: Sequence[float], size: Sequence[float], angle: float) -> np.ndarray:
+    """`boxPoints` of numbers."""
+    with np.errstate(all="ignore"):
+        return np.array(opencv_matrices.box_corners(*map(np.float32, (*center, *size, angle))))
 
 
 _METHODS = (DECOMP_LU, DECOMP_SVD, DECOMP_QR, DECOMP_NORMAL, DECOMP_NORMAL | DECOMP_SVD)
@@ -262,12 +335,51 @@ def _checked_points(name: str, src: Any, dst: Any, n: int) -> tuple[Any, Any]:
     return src, dst
 
 
+def _pairs_plan(
+    given: tuple[Any, Any], n: int, src_shape: Sequence[int], dst_shape: Sequence[int]
+) -> Plan:
+    """The plan of the matrices of `n` pairs of points, which are of the shapes (..., n, 2)."""
+    from warpkit.engine.cpu.maps import affine_matrices, perspective_matrices
+
+    solve = opencv_matrices.affine if n == 3 else opencv_matrices.perspective
+    solve_by_kernel = affine_matrices if n == 3 else perspective_matrices
+    batch = broadcast_shapes(src_shape[:-2], dst_shape[:-2])
+    gives_tensor = has_tensor(*given)
+
+    def points(value: Any, shape: Sequence[int]) -> np.ndarray:
+        array = value.numpy() if isinstance(value, Tensor) else value
+        if array.dtype != np.float32:
+            array = array.astype(np.float64, copy=False).astype(np.float32)
+        if batch:
+            array = np.broadcast_to(array.reshape(shape), (*batch, n, 2))
+        return np.ascontiguousarray(array).reshape(-1, n, 2)
+
+    def run(src: Any, dst: Any) -> Any:
+        pairs = points(src, src_shape), points(dst, dst_shape)
+        found, solved = solve_by_kernel(*pairs)
+        if not solved:
+            found, _ = solve(*pairs)
+        found = found.reshape(*batch, n - 1, 3)
+        return torch.from_numpy(found) if gives_tensor else found
+
+    return run
+
+
+def _inverted(matrix: np.ndarray) -> np.ndarray:
+    """`opencv_matrices.inverse` of (..., 2, 3), float32 or in float64."""
+    if matrix.dtype != np.float32:
+        matrix = matrix.astype(np.float64, copy=False)
+    entries = matrix.reshape(-1, 6).T.reshape(6, *matrix.shape[:-2])
+    return opencv_matrices.matrices(opencv_matrices.inverse, *entries)
+
+
+def _along(pairs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """x and y (...) of (..., 2)."""
+    return pairs[..., 0], pairs[..., 1]
+
+
 def _array(tensor: Tensor, dtype: torch.dtype = torch.float64) -> np.ndarray:
     return tensor.detach().to("cpu", dtype).numpy()
-
-
-def _mask(mask: np.ndarray, device: torch.device | None) -> Tensor:
-    return torch.as_tensor(mask, device=device or torch.device("cpu"))
 
 
 def _result(

@@ -172,26 +172,6 @@ def _transforms() -> ModuleType:
     return transform
 
 
-def matrix_of_pairs(src: Any, dst: Any, n: int) -> np.ndarray | None:
-    """cv2.getAffineTransform of 3 pairs of points, or cv2.getPerspectiveTransform of 4.
-
-    None if there is no matrix or several, for points that are not in general position.
-    """
-    known, pairs = kernels(), []
-    for value in (src, dst):
-        points = numbers(value)
-        if known is None or points is None or points.size != 2 * n or points.shape[-1] != 2:
-            return None
-        if isinstance(value, Tensor) and points.ndim != 2:
-            return None
-        if points.dtype != np.float32:
-            points = points.astype(np.float64).astype(np.float32)
-        pairs.append(np.ascontiguousarray(points).reshape(1, n, 2))
-    make = known.affine_matrices if n == 3 else known.perspective_matrices  # pyright: ignore
-    found, good = make(*pairs)
-    return found[0] if good[0] else None
-
-
 @lru_cache(maxsize=64)
 @lasting
 def _border(size: tuple[int, int]) -> np.ndarray:

@@ -28,7 +28,7 @@ from warpkit.engine.definitions.maps import pixel_points
 from warpkit.engine.definitions.reference import convert
 from warpkit.engine.definitions.rules import SamplingRule
 from warpkit.geometry.arguments import floats
-from warpkit.opencv import plain_matrices
+from warpkit.opencv import numbers
 from warpkit.opencv.constants import (
     BORDER_DEFAULT,
     CV_8U,
@@ -148,7 +148,7 @@ def getRectSubPix(
         checks.fail(name, "patchType", "-1, or CV_32F of bytes", repr(patchType))
     output = check_output(name, "patch", patch, image)
     floating = source_type != torch.uint8 or patchType == CV_32F
-    pair = plain_matrices.pair(center)
+    pair = numbers.single(center) if numbers.are_pairs(center) else None
     if pair is not None and all(map(math.isfinite, pair)):
         picture = as_picture(image)
     else:

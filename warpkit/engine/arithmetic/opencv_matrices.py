@@ -8,6 +8,8 @@ and neither does this module.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -19,44 +21,73 @@ SOLVED = 1e-8
 """If the residual of a perspective's equations has at least this norm, they count as unsolved."""
 
 
-@np.errstate(all="ignore")
-def rotation(center: np.ndarray, angle: np.ndarray, scale: np.ndarray) -> np.ndarray:
-    """cv2.getRotationMatrix2D: center (..., 2) float32, angle (...) degrees and scale (...).
+HALF = np.float32(0.5)
 
-    Returns (..., 2, 3). Cosine and sine come from the C library: numpy's and torch's vectorised
-    ones differ in the last bit for some angles.
-    """
-    x, y, angle, scale = np.broadcast_arrays(
-        center[..., 0].astype(np.float64), center[..., 1].astype(np.float64), angle, scale
-    )
-    radians = angle * (math.pi / 180)
-    a, b = (_by_c(f, radians) * scale for f in (math.cos, math.sin))
-    rows = ((a, b, (1 - a) * x - b * y), (-b, a, b * x + (1 - a) * y))
+Rows = tuple[tuple[Any, ...], ...]
+Number = Any
+"""A float or a numpy scalar, or an array of one number for each matrix of a batch."""
+
+
+@np.errstate(all="ignore")
+def matrices(formula: Callable[..., Rows], *values: np.ndarray) -> np.ndarray:
+    """The matrices (..., r, c) of a formula of numbers, for arrays (...) of them."""
+    rows = formula(*np.broadcast_arrays(*values))
     return np.stack([np.stack(row, -1) for row in rows], -2)
 
 
-def _by_c(function: object, values: np.ndarray) -> np.ndarray:
-    results = [function(v) if math.isfinite(v) else math.nan for v in values.ravel().tolist()]  # pyright: ignore
-    return np.array(results, np.float64).reshape(values.shape)
+def rotation(x: Number, y: Number, angle: Number, scale: Number) -> Rows:
+    """cv2.getRotationMatrix2D: a centre that float32 represents, angle in degrees, and scale."""
+    cosine, sine = _turn(angle * (math.pi / 180))
+    a, b = cosine * scale, sine * scale
+    return (a, b, (1 - a) * x - b * y), (-b, a, b * x + (1 - a) * y)
 
 
-@np.errstate(all="ignore")
-def box_corners(center: np.ndarray, size: np.ndarray, angle: np.ndarray) -> np.ndarray:
-    """cv2.boxPoints: center and size (..., 2), angle (...) degrees, all float32; returns (..., 4,
-    2)."""
-    x, y, width, height, angle = np.broadcast_arrays(
-        center[..., 0], center[..., 1], size[..., 0], size[..., 1], angle
-    )
-    radians = angle.astype(np.float64) * math.pi / 180
-    b, a = (_by_c(f, radians).astype(np.float32) * np.float32(0.5) for f in (math.cos, math.sin))
+def _turn(radians: Number) -> tuple[Number, Number]:
+    """Cosines and sines of the C library: numpy's and torch's differ for some in the last bit."""
+    if isinstance(radians, float):
+        if not math.isfinite(radians):
+            return math.nan, math.nan
+        return math.cos(radians), math.sin(radians)
+    pairs = np.array([_turn(value) for value in radians.ravel().tolist()]).reshape(-1, 2)
+    return pairs[:, 0].reshape(radians.shape), pairs[:, 1].reshape(radians.shape)
+
+
+def box_corners(x: Number, y: Number, width: Number, height: Number, angle: Number) -> Rows:
+    """cv2.boxPoints: all numbers are float32, angle in degrees."""
+    cosine, sine = _turn(_wide(angle) * math.pi / 180)
+    a, b = np.float32(sine) * HALF, np.float32(cosine) * HALF
     ah, aw, bh, bw = a * height, a * width, b * height, b * width
-    corners = (
+    return (
         (x - ah - bw, y + bh - aw),
         (x + ah - bw, y - bh - aw),
         (x + ah + bw, y - bh + aw),
         (x - ah + bw, y + bh + aw),
     )
-    return np.stack([np.stack(corner, -1) for corner in corners], -2)
+
+
+def inverse(a: Number, b: Number, c: Number, d: Number, e: Number, f: Number) -> Rows:
+    """cv2.invertAffineTransform of the rows (a, b, c) and (d, e, f): zeros if singular.
+
+    In float32, only the division and the shifts are computed in float64, and rounded once.
+    """
+    det = a * e - b * d
+    if type(det) is float:
+        per = 1 / det if det else 0.0
+    else:
+        per = np.where(det == 0, 0, 1 / _wide(det)).astype(det.dtype)
+    a11, a12, a21, a22 = e * per, -b * per, -d * per, a * per
+    return (a11, a12, _shift(a11, a12, c, f)), (a21, a22, _shift(a21, a22, c, f))
+
+
+def _shift(p: Number, q: Number, x: Number, y: Number) -> Number:
+    """-p x - q y, computed in float64."""
+    if type(p) is float:
+        return -p * x - q * y
+    return (-_wide(p) * _wide(x) - _wide(q) * _wide(y)).astype(p.dtype)
+
+
+def _wide(values: np.ndarray) -> np.ndarray:
+    return values.astype(np.float64)
 
 
 @np.errstate(all="ignore")
@@ -128,20 +159,3 @@ def _eliminate(system: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         x[:, i] = rest / a[:, i, i]
     batch = system.shape[:-2]
     return x.reshape(*batch, n), solved.reshape(batch)
-
-
-@np.errstate(all="ignore")
-def inverse(matrix: np.ndarray) -> np.ndarray:
-    """cv2.invertAffineTransform: (..., 2, 3), in float32 or float64; zeros if singular.
-
-    In float32, only the division and the shifts are computed in float64, and rounded once.
-    """
-    (a, b, c), (d, e, f) = (np.moveaxis(row, -1, 0) for row in np.moveaxis(matrix, -2, 0))
-    det = a * e - b * d
-    per = np.where(det == 0, 0, 1 / det.astype(np.float64)).astype(matrix.dtype)
-    a11, a12, a21, a22 = e * per, -b * per, -d * per, a * per
-    doubles = [value.astype(np.float64) for value in (a11, a12, a21, a22, c, f)]
-    w11, w12, w21, w22, x, y = doubles
-    shifts = (v.astype(matrix.dtype) for v in (-w11 * x - w12 * y, -w21 * x - w22 * y))
-    rows = ((a11, a12, next(shifts)), (a21, a22, next(shifts)))
-    return np.stack([np.stack(row, -1) for row in rows], -2)

@@ -74,7 +74,7 @@ def kind_of(
     """All that a plan depends on; None if more than autograd's tape follows, or if arguments are
     not plain.
 
-    arrays: tensors on the CPU, numpy's, or None; options: plain values and tuples of them.
+    arrays: tensors on the CPU, numpy's, numbers, or None; options: plain values and tuples of them.
     """
     if not runs_eagerly() or is_watched():
         return None
@@ -93,8 +93,8 @@ def kind_of(
             # strides of axes of length 1 are arbitrary, and numpy's flags ignore them
             strides = None if flags.c_contiguous else array.strides
             parts += array.shape, strides, array.dtype, flags.num
-        elif array is None:
-            parts.append(None)
+        elif array is None or type(array) is float or type(array) is int:
+            parts.append(type(array))
         else:
             return None
     for option in options:
@@ -102,4 +102,6 @@ def kind_of(
             type(option) is tuple and OPTIONS.issuperset(map(type, option))
         ):
             return None
-    return *parts, repr(options)
+    if options:
+        parts.append(repr(options))
+    return tuple(parts)

@@ -198,28 +198,28 @@ def moved_points(points: np.ndarray, matrix: np.ndarray) -> np.ndarray:
     return _points(block, matrix, points)
 
 
-def perspective_matrices(src: np.ndarray, dst: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """cv2.getPerspectiveTransform of (N, 4, 2), float32: (N, 3, 3), and whether each is valid (N,).
+def perspective_matrices(src: np.ndarray, dst: np.ndarray) -> tuple[np.ndarray, bool]:
+    """cv2.getPerspectiveTransform of (N, 4, 2), float32: (N, 3, 3), and whether all are valid.
 
     For the others, `opencv_null_space` finds the matrix.
     """
     return _matrices("perspective_matrices", src, dst, (3, 3))
 
 
-def affine_matrices(src: np.ndarray, dst: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """cv2.getAffineTransform of (N, 3, 2), float32: (N, 2, 3), and whether each exists (N,)."""
+def affine_matrices(src: np.ndarray, dst: np.ndarray) -> tuple[np.ndarray, bool]:
+    """cv2.getAffineTransform of (N, 3, 2), float32: (N, 2, 3), and whether all exist."""
     return _matrices("affine_matrices", src, dst, (2, 3))
 
 
 def _matrices(
     task: str, src: np.ndarray, dst: np.ndarray, shape: tuple[int, int]
-) -> tuple[np.ndarray, np.ndarray]:
+) -> tuple[np.ndarray, bool]:
     block = _block(task).copy()
     found, good = np.empty((len(src), *shape)), np.empty(len(src), np.int64)
     block[FIRST], block[SECOND] = address_of(src), address_of(dst)
     block[OUT], block[OUT_SECOND] = address_of(found), address_of(good)
     launch(block, 0, len(src), found.size)
-    return found, good != 0
+    return found, all(good.tolist())
 
 
 def to_polar(
