@@ -139,7 +139,7 @@ def paint(*layers: str) -> Paint:
     places = torch.tensor([[0, 1], [2, 0], [3, 4], [1, 2]])
     edges = torch.cat((places, places + torch.tensor([5, 4])), -1)
     boxes = rectangles(edges.double(), IMAGE_OF, Canvas(2, 9, 11, None, 198), touched=False)
-    return Paint(("to_source", *layers), boxes, LINEAR, None, None)
+    return Paint(("to_source", *layers), boxes, LINEAR, None, None, True)
 
 
 def windows(generator: torch.Generator) -> list[Tensor]:

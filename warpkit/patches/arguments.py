@@ -58,6 +58,11 @@ class Given:
         return [(each.shape[-2], each.shape[-1]) for each in canvases.listed(self.pixels)]
 
     @property
+    def batched(self) -> bool:
+        """Whether the images are a batch (B, C, H, W), as passed."""
+        return self.given.ndim == 4
+
+    @property
     def channels(self) -> int:
         return self.given.shape[-3]
 

@@ -100,7 +100,7 @@ def paste_patches(
     alpha = arguments.opacity(name, opacity, count, data)
     bend = None if flow is None else arguments.flows(name, flow, count, data)
     given = _Objects(patches, matrices, mask, alpha, bend)
-    return data.painted(index, partial(_pasted, name, given, rule, samples))
+    return data.painted(index, partial(_pasted, name, given, rule, samples, data.batched))
 
 
 class _Objects(NamedTuple):
@@ -118,6 +118,7 @@ def _pasted(
     given: _Objects,
     rule: SamplingRule,
     samples: bool | int,
+    batched: bool,
     images: Images,
     index: Tensor,
 ) -> Images:
@@ -139,4 +140,4 @@ def _pasted(
     if bend is not None:
         pixels = source_maps.covered(pixels_of(painted, canvas), to_source, frame, rule)
         return paint_layers(images, pixels, patch_painter(options, patches, mask, bend))
-    return paint(Layers(images, to_source, patches, mask, alpha), painted, rule)
+    return paint(Layers(images, to_source, patches, mask, alpha), painted, rule, batched=batched)

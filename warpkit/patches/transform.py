@@ -153,7 +153,7 @@ def transform_patches(
     if mask is not None:
         mask = arguments.mask(name, mask, mask_space, count, data)
     given = _Objects(boxes, matrices, good, mask, alpha, fill)
-    options = _Options(rule, space, mask_space, overlap, soft, data.rounded)
+    options = _Options(rule, space, mask_space, overlap, soft, data.rounded, data.batched)
     return data.painted(index, partial(_transformed, given, options))
 
 
@@ -178,12 +178,13 @@ class _Options(NamedTuple):
     soft: bool
     rounded: Callable[[Tensor], Tensor]
     """Rounds values as writing them to the given images does."""
+    batched: bool
 
 
 def _transformed(given: _Objects, options: _Options, images: Images, index: Tensor) -> Images:
     """Images of the computation, with each object transformed in the image of its index (N,)."""
     boxes, matrices, good, mask, alpha, fill = given
-    rule, space, mask_space, overlap, soft, rounded = options
+    rule, space, mask_space, overlap, soft, rounded, batched = options
     canvas, one = canvas_of(images), listed(images)[0]
     frames = rows = None
     if kind_of_boxes(boxes.shape) == UPRIGHT:
@@ -209,7 +210,7 @@ def _transformed(given: _Objects, options: _Options, images: Images, index: Tens
         layers = Layers(images, to_source, None, cover, alpha)
         if cover is None:
             layers = layers._replace(fill=fill.expand(one.shape[-3], -1))
-        return paint(layers, painted, rule, rows, frames)
+        return paint(layers, painted, rule, rows, frames, batched=batched)
     share = edges if soft and isinstance(edges, Tensor) else None
     if frames is None:
         painter = window_painter(look, painted, canvas, cover, share)

@@ -6,6 +6,7 @@ The bytes that a call allocates are counted; times are in the benchmarks.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 import torch
@@ -93,3 +94,43 @@ def test_gradients_of_a_view_are_those_of_a_dense_image(view):
     assert allocated(lambda: gradients(image, False)) < 2 * SMALL
     both = allocated(lambda: gradients(image, True))
     assert both < 1.1 * image.numel() * image.element_size() + 2 * SMALL
+
+
+BOX = torch.tensor([[100.0, 40, 180, 100]])
+TURN = torch.tensor([[[0.9, 0.2, 8.3], [-0.2, 0.9, 9.1]]])
+
+PAINTERS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "paste_patches": lambda x, index: wk.paste_patches(
+        x, torch.ones(x.shape[-3], 40, 50) / 3, TURN, index, opacity=0.75
+    ),
+    "transform_patches": lambda x, index: wk.transform_patches(x, BOX, TURN, index),
+    "transform_patches, transparent": lambda x, index: wk.transform_patches(
+        x, BOX, TURN, index, border="transparent"
+    ),
+}
+
+
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("name", PAINTERS)
+def test_a_view_is_painted_on_in_place(name, view):
+    image = VIEWS[view](rows(HEIGHT, WIDTH, torch.float32))
+    if image.ndim == 5:
+        return  # refused
+    index = torch.tensor([0]) if image.ndim == 4 else None
+    call = PAINTERS[name]
+    results, slopes = [], []
+    for given in (image, image.contiguous(), image):
+        leaf = given.detach().requires_grad_()
+        made = call(leaf, index)
+        assert allocated(partial(call, given, index)) < 4 * image.numel() + SMALL
+        results.append(made.detach())
+        slopes += torch.autograd.grad((made * made).sum(), leaf)
+    assert not torch.equal(results[0], image)
+    assert torch.equal(results[0], results[1])
+    assert torch.equal(results[0], results[2])
+    assert torch.equal(slopes[0], slopes[1])
+    assert torch.equal(slopes[0], slopes[2])
+    one = image[:1]
+    last = image.ndim == 4 and one.stride() != one.contiguous().stride()
+    last = last and one.movedim(1, -1).is_contiguous()
+    assert results[0].movedim(-3, -1 if last else -3).is_contiguous()

@@ -35,6 +35,8 @@ class Paint(NamedTuple):
     rule: SamplingRule
     rows: Rows | None
     frames: Frames | None
+    batched: bool
+    """Whether images are a batch as passed, whose memory format the result has."""
 
     def named(self, tensors: Sequence[Tensor]) -> Layers:
         """The operator's tensors."""
@@ -53,14 +55,16 @@ def paint(
     rule: SamplingRule,
     rows: Rows | None = None,
     frames: Frames | None = None,
+    *,
+    batched: bool = True,
 ) -> Images:
-    """As `objects.paint`."""
+    """As `objects.paint`; batched: see `Paint`."""
     if rule != SamplingRule("bilinear", "constant"):  # the only one that kernels have
         return objects.paint(layers, boxes, rule, rows, frames)
     images, *others = layers
     named = zip(Layers._fields[1:], others, strict=True)
     present = {name: layer for name, layer in named if layer is not None}
-    options = Paint(tuple(present), boxes, rule, rows, frames)
+    options = Paint(tuple(present), boxes, rule, rows, frames, batched)
     return PAINT(options, *present.values(), *listed(images))
 
 
@@ -70,7 +74,7 @@ def _crop(options: Crop, places: Tensor, fill: Tensor, *images: Tensor) -> Tenso
 
 
 def _paint(options: Paint, *tensors: Tensor) -> Images:
-    return objects.paint(options.named(tensors), *options[1:])
+    return objects.paint(options.named(tensors), *options[1:-1])
 
 
 CROP = Operator(_crop, {"cpu": native("objects.crop")})

@@ -18,7 +18,7 @@ from warpkit.engine.definitions.objects.rectangles import Rectangles, Rows
 OBJECTS = calls.Family("objects")
 
 BAND = 32
-"""Rows of an image that are painted together, as in native/objects/run_of_pixels.h."""
+"""Rows of an image that are painted together, as in native/objects/band.h."""
 
 Shape = tuple[int, ...]
 
@@ -36,10 +36,10 @@ RECORD = np.dtype(
 PAINTED = np.dtype(
     {
         "names": [
-            *("height", "width", "first_unit", "pixels", "plane", "line"),
-            *("out", "grad", "grad_images", "top_object"),
+            *("height", "width", "first_unit", "pixels", "plane", "line", "step"),
+            *("out", "out_step", "grad", "grad_images", "top_object"),
         ],
-        "formats": [np.int64] * 10,
+        "formats": [np.int64] * 12,
     }
 )
 """An image in that format, with offsets of its gradients from fields of the block."""
@@ -59,11 +59,12 @@ class Painted(NamedTuple):
 
 
 def painted_of(images: Sequence[Tensor]) -> Painted:
-    """images: a batch (B, C, H, W), or a list; the pixels of a row must be adjacent."""
+    """images: a batch (B, C, H, W), or a list, of any strides."""
     channels = images[0].shape[-3]
     table = np.empty(len(images[0]) if images[0].ndim == 4 else len(images), PAINTED)
-    sides = np.array([(*image.shape[-2:], *image.stride()[-3:-1]) for image in images])
-    for name, numbers in zip(("height", "width", "plane", "line"), sides.T, strict=True):
+    sides = np.array([(*image.shape[-2:], *image.stride()[-3:]) for image in images])
+    names = "height", "width", "plane", "line", "step"
+    for name, numbers in zip(names, sides.T, strict=True):
         table[name] = numbers
     bands = -(-table["height"] // BAND)
     table["first_unit"] = np.cumsum(bands) - bands

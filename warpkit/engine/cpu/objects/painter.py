@@ -21,6 +21,7 @@ from warpkit.engine.cpu.objects.calls import (
     objects_of,
     painted_of,
 )
+from warpkit.engine.definitions.layout import is_channels_last
 from warpkit.engine.definitions.objects.canvases import Images, listed, together
 from warpkit.engine.definitions.objects.objects import Layers
 from warpkit.engine.operators.objects import Paint
@@ -42,7 +43,9 @@ def forward(options: Paint, *tensors: Tensor) -> tuple[Images, tuple[Objects, np
     images = listed(layers.images)
     painted, objects = painted_of(images), objects_of(layers, options.boxes, options.rows)
     top_object = empty(0 if layers.fill is None else painted.pixels, np.dtype(np.int32))
-    results = tuple(torch.from_numpy(empty(image.shape, _numpy(image))) for image in images)
+    last = options.batched and is_channels_last(images[0][:1])
+    results = tuple(_result(image, last) for image in images)
+    painted.table["out_step"] = painted.channels if last else 1
     painted.table["top_object"] = painted.begins * 4
     bases = {
         "images": enter(painted, "pixels", images), "out": enter(painted, "out", results),
@@ -139,11 +142,17 @@ def _vjp(
 
 
 def _dense(layers: Layers) -> Layers:
-    """The same tensors, each dense; for images, only each row must be."""
+    """The same tensors, each dense except images."""
     images, *others = layers
-    others = [None if t is None else t.contiguous() for t in others]
-    rows = [t if t.shape[-1] == 1 or t.stride(-1) == 1 else t.contiguous() for t in listed(images)]
-    return Layers(together(rows), *others)  # pyright: ignore
+    return Layers(images, *(None if t is None else t.contiguous() for t in others))  # pyright: ignore
+
+
+def _result(image: Tensor, last: bool) -> Tensor:
+    """Memory for the result of images, (C, H, W) or a batch; `last`: channels-last."""
+    if not last:
+        return torch.from_numpy(empty(image.shape, _numpy(image)))
+    shape = image.movedim(-3, -1).shape
+    return torch.from_numpy(empty(shape, _numpy(image))).movedim(-1, -3)
 
 
 def _numpy(images: Tensor) -> np.dtype:

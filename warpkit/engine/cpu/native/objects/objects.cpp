@@ -51,15 +51,35 @@ void show(const ObjectsCall &p, const Band &band, int32_t *ahead) {
     }
 }
 
+// Paint `count` pixels at (x, y) of a result.
+template <class R> INLINE void paint_at(const ObjectsCall &p, const Source<R> &source, Run<R> &run,
+                                        int64_t x, int64_t y, int64_t count, R *strip) {
+    const PaintedImage &image = source.image;
+    const int64_t step = image.out_step;
+    R *out = at<R>(p.out + image.out) + (y * image.width + x) * step;
+    run.look(p, source, x, y, count);
+    if (step == 1) return paint_run<R>(p, source, run, {out, image.height * image.width});
+    for (int64_t c = 0; !p.opaque && c < step; c++)
+        for (int64_t k = 0; k < count; k++) strip[c * RUN + k] = out[k * step + c];
+    paint_run<R>(p, source, run, {strip, RUN});
+    for (int64_t k = 0; k < count; k++)
+        for (int64_t c = 0; c < step; c++) out[k * step + c] = strip[c * RUN + k];
+}
+
 template <class R> void paint(const Call &call, int64_t begin, int64_t end) {
     const ObjectsCall &p = as<ObjectsCall>(call);
     Run<R> run;
+    BorrowedRow<R> strip(p.channels * RUN);  // a run of a channels-last result, as planes
+    if (!strip) return;
     for (int64_t unit = begin; unit < end; unit++) {
         const Band band(p, unit);
-        const int64_t width = band.image.width, area = band.image.height * width;
-        R *out = at<R>(p.out + band.image.out);
-        for (int64_t c = 0; c < p.channels; c++)
-            copy_rows(p, band, c, out + c * area + band.low * width);
+        const int64_t width = band.image.width, step = band.image.out_step;
+        R *out = at<R>(p.out + band.image.out) + band.low * width * step;
+        if (step == 1) copy_planes(p, band, out, band.image.height * width);
+        else copy_pixels(p, band, out);
+        const auto paint_some = [&](const Source<R> &source, int64_t x, int64_t y, int64_t count) {
+            paint_at<R>(p, source, run, x, y, count, strip.numbers);
+        };
         if (p.opaque) {
             BorrowedRow<int32_t> ahead(BAND * width);
             if (!ahead) return;
@@ -68,8 +88,7 @@ template <class R> void paint(const Call &call, int64_t begin, int64_t end) {
                 each_shown(p, band.image, y, [&](int64_t number, int64_t first, int64_t last) {
                     const Source<R> source(p, number);
                     each_run(first, last, [&](int64_t x, int64_t count) {
-                        run.look(p, source, x, y, count);
-                        paint_run<R>(p, source, run, {out + y * width + x, area});
+                        paint_some(source, x, y, count);
                     });
                 });
             continue;
@@ -77,8 +96,7 @@ template <class R> void paint(const Call &call, int64_t begin, int64_t end) {
         for (int64_t n = band.first; n < band.end; n++) {
             const Source<R> source(p, at<const int64_t>(p.order)[n]);
             each_run_in(p, source, band.low, band.high, [&](int64_t y, int64_t x, int64_t count) {
-                run.look(p, source, x, y, count);
-                paint_run<R>(p, source, run, {out + y * width + x, area});
+                paint_some(source, x, y, count);
             });
         }
     }

@@ -45,10 +45,11 @@ struct ObjectsCall : Call {
 // addresses.
 struct PaintedImage {
     int64_t height, width, first_unit;  // of its bands
-    int64_t pixels, plane, line;  // steps to the next channel and row; to the next pixel it is 1
-    int64_t out, grad;            // the result, and the incoming gradient, both dense
-    int64_t grad_image;           // from `grad_images`
-    int64_t top_object;           // the visible one of the opaque objects at each pixel, int32
+    int64_t pixels, plane, line, step;  // steps to the next channel, row and pixel
+    int64_t out, out_step;  // the dense result: planes (1), or channels-last as the image
+    int64_t grad;           // the incoming gradient, in dense planes
+    int64_t grad_image;     // from `grad_images`
+    int64_t top_object;     // the visible one of the opaque objects at each pixel, int32
 };
 
 // One object, in the format that Python writes: the image and the box in which it is painted, right

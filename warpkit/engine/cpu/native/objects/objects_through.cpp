@@ -27,8 +27,7 @@ void let_through_band(const ObjectsCall &p, const Band &band, R *below, R *rest,
     const int64_t rows = band.high - band.low;
     const R *grad = at<const R>(p.grad + band.image.grad);
     R *passed = at<R>(p.passed), *alpha_grad = p.needs_alpha ? at<R>(p.alpha_grad) : nullptr;
-    for (int64_t c = 0; p.needs_alpha && c < p.channels; c++)
-        copy_rows(p, band, c, below + c * step);
+    if (p.needs_alpha) copy_planes(p, band, below, step);
     for (int64_t n = 0; n < rows * width; n++) rest[n] = 1;
     for (int64_t n = band.first; n < band.end; n++) {
         const Source<R> source(p, at<const int64_t>(p.order)[n]);

@@ -7,7 +7,7 @@
 // An opaque object replaces the pixel by the interpolated value of its four taps; missing taps have
 // the value of its fill.
 #pragma once
-#include "shared/memory.h"
+#include "objects/band.h"
 #include "objects/run_of_pixels.h"
 
 namespace warpkit {
@@ -81,35 +81,6 @@ INLINE void each_shown(const ObjectsCall &p, const PaintedImage &image, int64_t 
 // Call use(x, count) for the pixels first .. end of a row, RUN at a time.
 template <class Use> INLINE void each_run(int64_t first, int64_t end, Use use) {
     for (int64_t x = first; x < end; x += RUN) use(x, least<int64_t>(RUN, end - x));
-}
-
-// A band: its image, its rows, and the image's objects, order[first] .. order[end - 1].
-struct Band {
-    const PaintedImage &image;
-    int64_t low, high, first, end;
-
-    Band(const ObjectsCall &p, int64_t unit)
-        : Band(p, unit, at<const int64_t>(p.image_of_unit)[unit]) {}
-
-  private:
-    Band(const ObjectsCall &p, int64_t unit, int64_t number)
-        : image(at<const PaintedImage>(p.painted)[number]),
-          low((unit - image.first_unit) * BAND),
-          high(least<int64_t>(low + BAND, image.height)),
-          first(at<const int64_t>(p.starts)[number]),
-          end(at<const int64_t>(p.starts)[number + 1]) {}
-};
-
-// A band's rows in a channel of its image, one after the other.
-template <class R> void copy_rows(const ObjectsCall &p, const Band &band, int64_t channel, R *to) {
-    const PaintedImage &image = band.image;
-    const R *from =
-        at<const R>(p.images + image.pixels) + channel * image.plane + band.low * image.line;
-    const int64_t rows = band.high - band.low, width = image.width;
-    if (image.line == width) memcpy(to, from, size_t(rows * width) * sizeof(R));
-    else
-        for (int64_t y = 0; y < rows; y++)
-            memcpy(to + y * width, from + y * image.line, size_t(width) * sizeof(R));
 }
 
 // Call use(y, x, count) for the runs of an object in the rows low .. high.

@@ -18,8 +18,7 @@ namespace warpkit {
 namespace WARPKIT_ISA {
 namespace {
 
-constexpr int BAND = 32;  // rows of an image that are painted together
-constexpr int RUN = 64;   // pixels of a run
+constexpr int RUN = 64;  // pixels of a run
 
 INLINE bool inside(int64_t index, int64_t length) { return index >= 0 && index < length; }
 
@@ -34,8 +33,7 @@ template <class R> struct Source {
     const PaintedImage &image;  // on which it is painted
     int64_t number;
     const double *map;  // from pixels of the box, relative to its corner
-    int64_t plane,
-        line;  // steps to the next channel and row of the source
+    int64_t plane, line, step;  // to the next channel, row and pixel of the source
     const R *colour, *mask;
     R opacity;
     const int32_t *spans;  // of its rows, if it does not fill its box
@@ -47,8 +45,10 @@ template <class R> struct Source {
           map(at<const double>(p.to_source) + 3 * p.kind * o),
           plane(p.colour ? p.plane : image.plane),
           line(p.colour ? p.line : image.line),
+          step(p.colour ? 1 : image.step),
           colour(p.colour ? at<const R>(p.colour) + object.source
-                          : at<const R>(p.images + image.pixels) + object.top * line + object.left),
+                          : at<const R>(p.images + image.pixels) + object.top * line +
+                                object.left * step),
           mask(p.mask ? at<const R>(p.mask) + object.cover : nullptr),
           opacity(p.opacity ? at<const R>(p.opacity)[p.own_opacity ? o : 0] : R(1)),
           spans(spans_of(p, object)) {}
@@ -107,7 +107,7 @@ template <class R> struct Run {
                                         int64_t y, int64_t n) {
         const Object &o = source.object;
         count = n;
-        paired = o.width > 1 && o.height * source.line < INT32_MAX;
+        paired = o.width > 1 && o.height * source.line + o.width * source.step < INT32_MAX;
         const double first = double(x - o.left), line = double(y - o.top);
         for (int64_t k = 0; k < n; k += L) {
             Place at = place(p, source.map, first + double(k), first + double(n - 1), line);
@@ -122,7 +122,7 @@ template <class R> struct Run {
     // outside.
     INLINE void read(const Source<R> &source, int64_t channel, int64_t k, R missing, V *v) const {
         const R *plane = source.colour + channel * source.plane;
-        read_at(plane, upper + k, lower + k, source.line, k, missing, v);
+        read_at(plane, upper + k, lower + k, source.line, source.step, k, missing, v);
     }
 
     // The weighted sum of four taps.
@@ -192,7 +192,7 @@ template <class R> struct Run {
         bits |= ((i < 0) & AT_LEFT) | ((i >= width - 1) & AT_RIGHT);
         store(there + k, bits);
         whole[k / L] = all_are(bits, int32_t(ALL));
-        set_pairs(o, uint32_t(source.line), at, upper + k, lower + k);
+        set_pairs(o, uint32_t(source.line), uint32_t(source.step), at, upper + k, lower + k);
     }
 
     // The bits of the taps inside the rows of an object that does not fill its box.
@@ -215,11 +215,11 @@ template <class R> struct Run {
 
     // The positions of the pairs of taps, moved inside; unsigned, since they are not used for a
     // source that is not paired.
-    static INLINE void set_pairs(const Object &o, uint32_t line, const Place &at, int32_t *above,
-                                 int32_t *below) {
+    static INLINE void set_pairs(const Object &o, uint32_t line, uint32_t step, const Place &at,
+                                 int32_t *above, int32_t *below) {
         using U = Vec<uint32_t, L>;
         const int32_t width = int32_t(o.width), height = int32_t(o.height);
-        const U x = (U)held(at.i, 0, most(width - 2, 0));
+        const U x = (U)held(at.i, 0, most(width - 2, 0)) * step;
         store(above, (U)held(at.j, 0, height - 1) * line + x);
         store(below, (U)(held(at.j, -1, height - 2) + 1) * line + x);
     }
@@ -228,8 +228,8 @@ template <class R> struct Run {
         V m[4];
         if (source.mask) {
             alignas(64) int32_t above[L], below[L];
-            set_pairs(source.object, uint32_t(source.object.width), at, above, below);
-            read_at(source.mask, above, below, source.object.width, k, R(0), m);
+            set_pairs(source.object, uint32_t(source.object.width), 1, at, above, below);
+            read_at(source.mask, above, below, source.object.width, 1, k, R(0), m);
         } else {
             for (int t = 0; t < 4; t++) m[t] = has(t, k) ? splat<V>(R(1)) : V{};
         }
@@ -255,9 +255,10 @@ template <class R> struct Run {
     }
 
     INLINE void read_at(const R *plane, const int32_t *above, const int32_t *below, int64_t line,
-                        int64_t k, R missing, V *v) const {
-        if (!paired) return read_singly(plane, line, k, missing, v);
-        neighbours<2>(plane, above, v), neighbours<2>(plane, below, v + 2);
+                        int64_t step, int64_t k, R missing, V *v) const {
+        if (!paired) return read_singly(plane, line, step, k, missing, v);
+        if (step == 1) neighbours<2>(plane, above, v), neighbours<2>(plane, below, v + 2);
+        else read_spaced(plane, above, step, v), read_spaced(plane, below, step, v + 2);
         if (whole[k / L]) return;
         const I bits = load<I>(there + k);
         const auto left = lanes_of<V>((bits & AT_LEFT) != 0);
@@ -270,13 +271,25 @@ template <class R> struct Run {
             v[t] = lanes_of<V>((bits & 1 << t) != 0) ? v[t] : splat<V>(missing);
     }
 
+    // As `neighbours<2>`, of pixels that are not adjacent.
+    static __attribute__((noinline)) void read_spaced(const R *plane, const int32_t *offset,
+                                                      int64_t step, V *v) {
+        alignas(64) R found[2][L];
+        for (int n = 0; n < L; n++) {
+            found[0][n] = plane[offset[n]];
+            found[1][n] = plane[offset[n] + step];
+        }
+        v[0] = load<V>(found[0]), v[1] = load<V>(found[1]);
+    }
+
     // For a source one pixel wide, or one too large for `upper` and `lower`.
-    void read_singly(const R *plane, int64_t line, int64_t k, R missing, V *v) const {
+    void read_singly(const R *plane, int64_t line, int64_t step, int64_t k, R missing,
+                     V *v) const {
         alignas(64) R found[4][L];
         for (int n = 0; n < L; n++)
             for (int t = 0; t < 4; t++) {
                 int64_t y = int64_t(row[k + n]) + t / 2, x = int64_t(column[k + n]) + t % 2;
-                found[t][n] = there[k + n] >> t & 1 ? plane[y * line + x] : missing;
+                found[t][n] = there[k + n] >> t & 1 ? plane[y * line + x * step] : missing;
             }
         for (int t = 0; t < 4; t++) v[t] = load<V>(found[t]);
     }
