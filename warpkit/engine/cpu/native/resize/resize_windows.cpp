@@ -3,15 +3,16 @@
 // adjacent numbers of the kernels' type. So nothing is as large as the image, and the kernels run
 // unchanged.
 #include "warp/halves.h"
+#include "resize/resize_turn.h"
 #include "shared/kernels.h"
 #include "shared/memory.h"
-#include "shared/vec.h"
 
 namespace warpkit {
 namespace WARPKIT_ISA {
 namespace {
 
-constexpr int64_t TOGETHER = 16;  // rows that are gathered column by column
+constexpr int64_t TOGETHER = 16;                    // rows that are gathered column by column
+template <class S> constexpr int BLOCK = PIECE<S>;  // columns and rows that are transposed
 
 // Gathers columns source .. source_end of those that windows have, of some rows of a plane.
 template <class S, class T> struct Gather {
@@ -56,6 +57,10 @@ template <class S, class T> struct Gather {
         }
     }
     template <class Place> void by_columns(Place place, int64_t c) const {
+        if constexpr (sizeof(S) == sizeof(T) && std::is_integral<S>::value)
+            if (p.stride == 1 && p.inner == 1 && count >= BLOCK<S> &&
+                rows[row_count - 1] - rows[0] == row_count - 1)
+                return by_blocks(place);
         for (int64_t r = 0; r < row_count; r += TOGETHER) {
             const int64_t end = least(r + TOGETHER, row_count);
             for (int64_t x = 0; x < count; x++) {
@@ -64,6 +69,22 @@ template <class S, class T> struct Gather {
                 for (int64_t n = r; n < end; n++)
                     made[n * p.window_line] = T(from[rows[n] * p.stride]);
             }
+        }
+    }
+    // Adjacent rows of a transposed image, whose columns are adjacent numbers: some columns at a
+    // time, which are pages of memory, and down all of their rows.
+    template <class Place> void by_blocks(Place place) const {
+        constexpr int B = BLOCK<S>;
+        for (int64_t x = 0; x < count; x += B) {
+            const int64_t first = least(x, count - B);  // the last block overlaps the one before it
+            const S *column[B];
+            for (int k = 0; k < B; k++) column[k] = plane + place(first + k) + rows[0];
+            int64_t r = 0;
+            for (; r + B <= row_count; r += B)
+                turn_block<S, B>([&](int k) { return column[k] + r; },
+                                 [&](int n) { return to + (r + n) * p.window_line + first; });
+            for (; r < row_count; r++)
+                for (int k = 0; k < B; k++) to[r * p.window_line + first + k] = column[k][r];
         }
     }
     const S *row(int64_t r) const { return plane + rows[r] * p.stride; }

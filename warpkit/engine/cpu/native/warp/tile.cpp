@@ -283,6 +283,8 @@ template <class R, int DOWN> void Tile<R, DOWN>::plan_fetch(const WarpCall &p) {
 template <class R, int DOWN> void Tile<R, DOWN>::fetch_rows(const WarpCall &p, const void *planes,
                                                             int64_t count, bool moved,
                                                             int64_t r) const {
+    // not what lies between pixels: of a transposed image it is nearly all of it
+    if (p.pixel > p.line || (p.plane != 1 && p.pixel * p.number_bytes > 64)) return;
     // the box's rows for each row of the tile: without a division, which would cost as much as all
     // the pixels of a row
     int64_t each = (rows + TILE - 1) / TILE, begin = r * each;

@@ -163,6 +163,9 @@ template <class R, int DOWN> struct Tile : SourcePoints, Order<R, DOWN> {
                                             int64_t last, int64_t a, int64_t b) const;
     void copy_pixels(int64_t to, const R *line, const R *end, int64_t from_x, int64_t pixel,
                      int count, int64_t first, int64_t last, int64_t a, int64_t b, const R *fill);
+    template <class S>
+    void copy_columns(const WarpCall &p, const S *from, int count, int64_t first, int64_t last,
+                      bool folds, const R *fill);
     template <int TAPS, class S>
     void copy_taps(const WarpCall &p, const S *from, int count, const R *fill);
 };
