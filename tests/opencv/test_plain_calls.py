@@ -15,7 +15,7 @@ from tests.camera.test_points import COUNTS
 from tests.support.guarded_memory import survives
 from tests.support.installed_opencv import installed_opencv
 from warpkit.engine.binding import plan
-from warpkit.opencv import plain_calls
+from warpkit.opencv import door
 
 cv2 = installed_opencv()
 CALLS = 150
@@ -24,7 +24,7 @@ KINDS = [ours.CV_32FC1, ours.CV_32FC2, ours.CV_16SC2]
 
 @pytest.fixture(autouse=True)
 def needs_kernels():
-    if plain_calls.kernels() is None:
+    if not door.has_library():
         pytest.skip("no native library")
 
 
@@ -32,7 +32,7 @@ def needs_kernels():
 def by_torch() -> Iterator[None]:
     """Compute as without a native library."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(plain_calls, "kernels", lambda: None)
+        patch.setattr(door, "has_library", lambda: False)
         patch.setattr(plan, "_plans", {})
         yield
 
@@ -325,7 +325,7 @@ def test_results_have_the_same_bits_for_any_number_of_threads():
 GUARDED = """
 import numpy as np, torch
 from tests.support.guarded_memory import empty, guard_what_is_made
-from warpkit.engine.cpu import maps, pictures, transform
+from warpkit.engine.cpu import maps, pictures, points as lists, transform
 from warpkit.engine.arithmetic.opencv_lenses import Criteria
 guard_what_is_made()
 def guarded(array):
@@ -353,14 +353,20 @@ for turn in range(200):
     lens = maps.PlainLens("brown", (1.0, 1.0, 0.0, 0.0), tuple(numbers(14)), numbers(9), numbers(9))
     for dtype in (np.float32, np.float64):
         points = guarded(random.choice(big, (h, 2)).astype(dtype))
-        maps.undistorted_points(points, lens, Criteria(20, 0.1), numbers(9))
+        lens_of = guarded(random.choice(big, 46))
+        codes = {"projects": 1, **lists.codes_of(Criteria(20, 0.1))}
+        for task in ("undistorted_points", "fisheye_found", "fisheye_shown"):
+            for k in (5, 14):
+                run = lists.caller(task, (h, 2), h, points.dtype, coefficients=k, **codes)
+                run(points, lens_of)
         scene = guarded(random.choice(big, (h, 3)).astype(dtype))
         pose = maps.PlainPose(numbers(3), numbers(9), numbers(3))
         maps.projected(scene, lens, pose, 1.5)
         maps.projected(scene, lens._replace(model="fisheye", k=numbers(4)), pose, 0.1)
         for n in (1, 2, 3):
             points = guarded(random.choice(big, (h, n)).astype(dtype))
-            maps.moved_points(points, guarded(random.choice(big, (n + 1, n + 1))))
+            run = lists.caller("moved_points", (h, n), h, points.dtype, channels=n)
+            run(points, guarded(random.choice(big, (n + 1, n + 1))))
         x, y = (guarded(random.choice(big, (h, w)).astype(dtype)) for _ in range(2))
         for degrees in (False, True):
             maps.to_polar(x, y, 1024, degrees)
@@ -370,7 +376,9 @@ for turn in range(200):
         for n, rows in ((1, 2), (2, 2), (3, 1), (3, 3), (4, 4), (5, 3)):
             values = guarded(random.choice(big[:4], (h, w, n)).astype(dtype))
             matrix = guarded(random.choice(big, (rows, n + turn % 2)))
-            transform.transformed(values, matrix, "opencv5")
+            strides = tuple(step // values.itemsize for step in values.strides)
+            made = transform.caller(values.shape, strides, values.dtype, matrix.shape, "opencv5")
+            made(values, matrix)
     four = guarded(random.choice(big, (h, 4, 2)).astype(np.float32))
     maps.perspective_matrices(four, four)
     three = guarded(random.choice(big, (h, 3, 2)).astype(np.float32))

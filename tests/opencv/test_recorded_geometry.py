@@ -9,6 +9,7 @@ import warpkit.opencv as ours
 from tests.support.opencv_geometry_cases import GEOMETRY, answers, calls
 from tests.support.tolerances import TOLERANCE
 from warpkit.engine.arithmetic import guarantees, opencv_points
+from warpkit.engine.binding import plan
 
 VERSIONS = {"4.14.0": "4.14.0.94", "5.0.0": "5.0.0.93"}
 FUNCTIONS = sorted({call[1] for call in calls(ours)})
@@ -20,6 +21,7 @@ def recorded(request, monkeypatch):
     monkeypatch.setattr(guarantees, "installed", lambda _: VERSIONS[request.param])
     monkeypatch.setattr(opencv_points, "VECTOR_BYTES", 64)  # recorded with AVX-512
     guarantees.installed_arithmetic.cache_clear()
+    monkeypatch.setattr(plan, "_plans", {})  # plans are those of one version
     with np.load(GEOMETRY.format(request.param)) as arrays:
         yield dict(arrays)
     monkeypatch.undo()

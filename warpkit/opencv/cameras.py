@@ -16,8 +16,7 @@ from warpkit.core import checks
 from warpkit.engine.arithmetic.opencv_lenses import Criteria, fixed_map
 from warpkit.engine.definitions.lens_models import COUNTS, Lens
 from warpkit.geometry.arguments import floats
-from warpkit.opencv.door import written
-from warpkit.opencv.layout import as_given
+from warpkit.opencv.door import as_given, written
 
 MAP_KINDS = {5: "planes", 13: "pairs", 37: "pairs", 11: "fixed", 35: "fixed"}
 """CV_32FC1, CV_32FC2 and CV_16SC2, by their numbers in OpenCV 4 and 5."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -10,8 +13,9 @@ from torch import Tensor
 
 from warpkit.core import checks
 from warpkit.core.mistakes import warn_if_no_output
+from warpkit.core.tracing import is_eager, wants_gradient
 from warpkit.engine.binding import plan
-from warpkit.engine.binding.plan import Make
+from warpkit.engine.binding.plan import Make, Once, Plan
 
 
 def call(make: Make, arrays: tuple[Any, ...], options: tuple[Any, ...], dst: Any = None) -> Any:
@@ -24,6 +28,66 @@ def call(make: Make, arrays: tuple[Any, ...], options: tuple[Any, ...], dst: Any
     if isinstance(arrays[0], Tensor):
         return result if isinstance(result, Tensor) else torch.from_numpy(result)
     return result if dst is None else written(dst, result)
+
+
+def numbers(make: Make, arrays: tuple[Any, ...], options: tuple[Any, ...], *outputs: Any) -> Any:
+    """The result of a call by its plan, or several, each beside its own output.
+
+    They are tensors if one is among arrays and options, else arrays, perhaps written to outputs.
+    """
+    result, given = plan.call(make, arrays, options), False
+    for value in (*arrays, *options):
+        given = given or isinstance(value, Tensor)
+    if len(outputs) == 1:
+        return as_given(given, result, outputs[0])
+    return tuple(map(as_given, repeat(given), result, outputs))
+
+
+def as_given(given: bool, result: Any, output: Any = None) -> Any:
+    """A tensor if one was `given`, otherwise an array, written to `output` if that fits."""
+    if given:
+        return result if isinstance(result, Tensor) else torch.from_numpy(result)
+    if isinstance(result, Tensor):
+        result = np.ascontiguousarray(result.detach().numpy())
+    return result if output is None else written(output, result)
+
+
+def planned(
+    keeps: bool, make: Callable[..., Plan], arrays: tuple[Any, ...], tensors: tuple[Any, ...]
+) -> Plan | Once:
+    """The plan that `make` returns for a call's arrays, if it `keeps` one and kernels read these.
+
+    Otherwise the result of the same numbers as tensors, of which None may be some.
+    """
+    if keeps and is_plain(*arrays) and as_array(arrays[0]).dtype == as_array(tensors[0]).dtype:
+        return make(*arrays)
+    fixed = [None if tensor is None else tensor.detach() for tensor in tensors]
+    return Once(make(*fixed)(*fixed))
+
+
+def runs_kernels(*tensors: Tensor | None) -> bool:
+    """Whether the library computes of these: numbers on the CPU, whose derivatives nobody wants."""
+    given = [tensor for tensor in tensors if tensor is not None]
+    if not has_library() or any(tensor.device.type != "cpu" for tensor in given):
+        return False
+    return is_eager(*given) and not wants_gradient(*given)
+
+
+def has_library() -> bool:
+    """Whether the native library is there; it computes nothing that torch traces."""
+    return not torch.compiler.is_compiling() and _has_library()
+
+
+@cache
+def _has_library() -> bool:
+    from warpkit.engine.cpu.native_library import LIBRARY
+
+    return LIBRARY is not None
+
+
+def as_array(value: Any) -> np.ndarray:
+    """An array, or a tensor as one."""
+    return value.detach().numpy() if isinstance(value, Tensor) else value
 
 
 def is_plain(*values: Any) -> bool:

@@ -11,31 +11,34 @@ import torch
 from torch import Tensor
 
 from warpkit.camera import maps
-from warpkit.camera.points import directions
+from warpkit.camera.points import own_view
 from warpkit.core import checks, exports
 from warpkit.core.public import listing
-from warpkit.engine.arithmetic import opencv_lenses
 from warpkit.engine.arithmetic.opencv_lenses import FISHEYE_STEPS, NOWHERE, Criteria
 from warpkit.engine.binding import plan
 from warpkit.engine.binding.plan import Once, Plan
 from warpkit.engine.definitions import finite, lens_models
 from warpkit.engine.definitions.lens_models import Lens
-from warpkit.engine.definitions.maps import matrix_of, pixel_points
-from warpkit.engine.definitions.reference import with_gradient_of
+from warpkit.engine.definitions.maps import pixel_points
 from warpkit.engine.definitions.rules import SamplingRule
 from warpkit.engine.operators.inverse import inverse_map
 from warpkit.opencv import (
     cameras,
     door,
-    fisheye_points,
     lens_maps,
     lenses,
     plain_calls,
     plain_projections,
+    point_lists,
     projection,
 )
-from warpkit.opencv.door import check_output
-from warpkit.opencv.layout import as_given, has_tensor, is_followed
+from warpkit.opencv.door import as_given, check_output
+from warpkit.opencv.fisheye_cameras import (
+    estimateNewCameraMatrixForUndistortRectify,
+    undistorted_by_steps,
+)
+from warpkit.opencv.layout import has_tensor
+from warpkit.opencv.lenses import FLOATS
 from warpkit.opencv.sizes import as_list, as_size, is_empty
 from warpkit.opencv.values import resolved
 from warpkit.types import FaceArithmetic, Image, ImageLike, MatrixLike, NumbersLike, PointsLike
@@ -193,37 +196,33 @@ def undistortPoints(
     array([[[1., 0.]]])
     """
     name = "fisheye.undistortPoints"
-    exports.refuse_values(f"opencv.{name}", distorted, K, D)
-    values = (distorted, K, D, R, P)
     steps = cameras.as_criteria(name, criteria, FISHEYE_STEPS)
     output = check_output(name, "undistorted", undistorted, distorted)
-    plain = fisheye_points.undistorted_numbers(*values, steps)
-    if plain is not None:
-        return plain_calls.given(values, plain, output)
-    device = cameras.common_device(*values)
-    given = cameras.as_places(name, "distorted", distorted, device, 2)
-    points = given.double().reshape(-1, 2)
+    return door.numbers(_plan_points, (distorted, K, D, R, P), tuple(steps), output)
+
+
+def _plan_points(
+    keeps: bool, distorted: Any, K: Any, D: Any, R: Any, P: Any, steps: Any, error: Any
+) -> Plan | Once:
+    """The plan of `undistortPoints`; steps and error: its criteria."""
+    name, criteria = "fisheye.undistortPoints", Criteria(steps, error)
+    exports.refuse_values(f"opencv.{name}", distorted, K, D)
+    device = cameras.common_device(distorted, K, D, R, P)
+    points = cameras.as_places(name, "distorted", distorted, device, 2)
     lens = cameras.as_lens(name, K, D, device, "fisheye", NAMES)
-    turn = cameras.as_turn(name, R, device, vectors=True)
-    view = turn if P is None else cameras.as_view(name, "P", P, device) @ turn
-    seen_by = None if R is None and P is None else view
-    if (moved := fisheye_points.undistorted(given, lens, seen_by, steps)) is not None:
-        return as_given(has_tensor(*values), moved, output)
-    value, found = _undistorted(lens, points, steps)
-    moved = value if seen_by is None else lenses.project(view, value)
-    moved = torch.where(found[:, None], moved, NOWHERE)
-    return as_given(has_tensor(*values), moved.reshape(given.shape).to(given.dtype), output)
-
-
-def _undistorted(lens: Lens, points: Tensor, steps: Criteria) -> tuple[Tensor, Tensor]:
-    """Pixels (N, 2) as directions (N, 2) by OpenCV's steps, and where it finds any, (N,)."""
-    fixed = lens.detach()
-    shown = torch.stack(lens_models.from_pixels(fixed, *points.detach().unbind(-1)), dim=-1)
-    value, found = opencv_lenses.undistort_fisheye(shown, torch.stack(fixed.k), steps)
-    if is_followed(points, *lens.tensors()):
-        x, y, _ = directions(lens.beside(1), points)
-        value = with_gradient_of(value, torch.stack((x, y), dim=-1))
-    return value, found
+    turn = None if R is None else cameras.as_turn(name, R, device, vectors=True)
+    projection = None if P is None else cameras.as_view(name, "P", P, device)
+    if points.dtype in FLOATS and door.runs_kernels(points, *lens.tensors(), turn, projection):
+        make = partial(point_lists.fisheye_undistorting, criteria=criteria)
+        tensors = (points, own_view(lens), torch.stack(lens.k), turn, projection)
+        keeps = keeps and (R is None or R.shape == (3, 3))
+        return door.planned(keeps, make, (distorted, K, D, R, P), tensors)
+    value, found = undistorted_by_steps(lens, points.double().reshape(-1, 2), criteria)
+    if turn is not None or projection is not None:
+        turn = cameras.as_turn(name, None, device) if turn is None else turn
+        value = lenses.project(turn if projection is None else projection @ turn, value)
+    value = torch.where(found[:, None], value, NOWHERE)
+    return Once(value.reshape(points.shape).to(points.dtype))
 
 
 def projectPoints(
@@ -270,73 +269,6 @@ def projectPoints(
     return first, as_given(has_tensor(*values), slopes, second)
 
 
-def estimateNewCameraMatrixForUndistortRectify(
-    K: MatrixLike,
-    D: NumbersLike,
-    image_size: Any,
-    R: MatrixLike | None,
-    P: MatrixLike | None = None,
-    balance: Any = 0.0,
-    new_size: Sequence[int] | None = None,
-    fov_scale: Any = 1.0,
-) -> Any:
-    """cv2.fisheye's: a camera for `initUndistortRectifyMap`, from the middles of the four sides.
-
-    K (3, 3); D 4 numbers; image_size and new_size (W, H); R (3, 3), three numbers or None; balance
-    from 0, the longest focal length, to 1, the shortest; fov_scale divides it. Returns (3, 3) of
-    K's type, or of P's, which it is written to. `warpkit.camera.optimal_camera_matrix` considers
-    the whole border. Gradients, if an argument is a tensor: those of the exact solution, to all.
-
-    >>> import numpy as np
-    >>> camera = np.array([[100.0, 0, 50], [0, 100, 40], [0, 0, 1]])
-    >>> view = estimateNewCameraMatrixForUndistortRectify(camera, np.zeros(4), (100, 80), None)
-    >>> view.round(2)
-    array([[94.61,  0.  , 50.  ],
-           [ 0.  , 94.61, 40.  ],
-           [ 0.  ,  0.  ,  1.  ]])
-    """
-    name = "fisheye.estimateNewCameraMatrixForUndistortRectify"
-    exports.refuse_values(f"opencv.{name}", K, D)
-    values = (K, D, R, balance, fov_scale)
-    height, width = size = as_size(name, "image_size", image_size)
-    new_size = as_list(name, "new_size", new_size)
-    new = size if is_empty(new_size) else as_size(name, "new_size", new_size)
-    if isinstance(K, np.ndarray) and (P is None or isinstance(P, np.ndarray)):
-        made = fisheye_points.new_camera(K, D, R, size, new, balance, fov_scale)
-        if made is not None:
-            output = check_output(name, "P", P, K)
-            kind = (K if output is None else output).dtype
-            kind = kind if kind in plain_calls.FLOATS else made.dtype
-            return plain_calls.given(values, made.astype(kind), output)
-    device = cameras.common_device(*values)
-    sides = (width // 2, 0), (width, height // 2), (width // 2, height), (0, height // 2)
-    middles = torch.tensor(sides, dtype=torch.float64, device=device)
-    lens = cameras.as_lens(name, K, D, device, "fisheye", NAMES)
-    share = cameras.as_number(name, "balance", balance, device).clamp(0, 1)
-    wide = cameras.as_number(name, "fov_scale", fov_scale, device)
-    turn = cameras.as_turn(name, R, device, vectors=True)
-    if (seen := fisheye_points.undistorted(middles, lens, turn, FISHEYE_STEPS)) is None:
-        value, found = _undistorted(lens, middles, FISHEYE_STEPS)
-        seen = torch.where(found[:, None], lenses.project(turn, value), NOWHERE)
-    numbers = cameras.as_numbers(name, "K", K, device)
-    squash = (numbers[0, 0] / numbers[1, 1]).double()  # divided in K's type, as in cv2
-    x, y = seen[:, 0], seen[:, 1] * squash
-    cx, cy = x.sum() / 4, seen[:, 1].sum() / 4 * squash
-    half_x, half_y = torch.full_like(cx, width * 0.5), height * 0.5 * squash
-    lengths = half_x / (cx - x.amin()), half_x / (x.amax() - cx)
-    lengths += half_y / (cy - y.amin()), half_y / (y.amax() - cy)
-    all_of_them = torch.stack(lengths)
-    f = share * all_of_them.amin() + (1 - share) * all_of_them.amax()
-    f = f * (1 / wide) if bool(wide > 0) else f
-    by_x, by_y = new[1] / width, new[0] / height
-    fx, fy, cx, cy = f, f / squash, -cx * f + half_x, (-cy * f + half_y) / squash
-    zero, one = torch.zeros_like(f), torch.ones_like(f)
-    rows = (fx * by_x, zero, cx * by_x), (zero, fy * by_y, cy * by_y), (zero, zero, one)
-    output = check_output(name, "P", P, K)
-    dtype = numbers.dtype if output is None else cameras.as_numbers(name, "P", P, device).dtype
-    return as_given(has_tensor(*values), matrix_of(rows).to(dtype), output)
-
-
 def distortPoints(
     undistorted: Any,
     K: NumbersLike,
@@ -365,30 +297,35 @@ def distortPoints(
         distorted = None if isinstance(distorted, (int, float)) else distorted
     if rest:
         checks.fail(name, "alpha", "the last argument", f"{len(rest)} more", TypeError)
-    values = (undistorted, K, D, alpha, Kundistorted)
     output = check_output(name, "distorted", distorted, undistorted)
-    plain = None
-    if Kundistorted is None:
-        plain = fisheye_points.distorted_numbers(undistorted, K, D, alpha)
-    if plain is not None:
-        return plain_calls.given(values, plain, output)
-    device = cameras.common_device(*values)
+    return door.numbers(_plan_distortion, (undistorted, K, D, Kundistorted), (alpha,), output)
+
+
+def _plan_distortion(
+    keeps: bool, undistorted: Any, K: Any, D: Any, seen_by: Any, alpha: Any
+) -> Plan | Once:
+    """The plan of `distortPoints` of pixels of a camera, `seen_by`."""
+    name = "fisheye.distortPoints"
+    device = cameras.common_device(undistorted, K, D, alpha, seen_by)
     given = cameras.as_places(name, "undistorted", undistorted, device, 2)
     points, dtype = given.double(), given.dtype
     lens = cameras.as_lens(name, K, D, device, "fisheye", NAMES)
     skew = cameras.as_number(name, "alpha", alpha, device)
-    if Kundistorted is not None:
-        view = cameras.as_array(name, "Kundistorted", Kundistorted, device)
+    if seen_by is not None:
+        view = cameras.as_array(name, "Kundistorted", seen_by, device)
         if tuple(view.shape) != (3, 3):
             checks.fail(name, "Kundistorted", "of shape (3, 3)", checks.shape_of(view))
         real = points.detach().isfinite().all(-1, keepdim=True)
         # cv2 reads only the focal lengths and the centre, not the skew
         seen = (torch.where(real, points, 0.0) - view[:2, 2]) / view.diagonal()[:2]
-        points, dtype = torch.where(real, seen, torch.nan), torch.float64
-    if (shown := fisheye_points.distorted(points.to(dtype), lens, skew)) is not None:
-        return as_given(has_tensor(*values), shown, output)
-    shown = _skewed(lens, points, skew)
-    return as_given(has_tensor(*values), shown.to(dtype), output)
+        given = points = torch.where(real, seen, torch.nan)
+        dtype = torch.float64
+    if dtype in FLOATS and door.runs_kernels(given, *lens.tensors(), skew):
+        make = partial(point_lists.fisheye_distorting, skew=float(skew))
+        tensors = (given, own_view(lens), torch.stack(lens.k), None)
+        keeps = keeps and seen_by is None
+        return door.planned(keeps, make, (undistorted, K, D, None), tensors)
+    return Once(_skewed(lens, points, skew).to(dtype))
 
 
 def _skewed(lens: Lens, points: Tensor, skew: Tensor) -> Tensor:

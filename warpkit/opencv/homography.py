@@ -18,8 +18,8 @@ from warpkit.geometry.from_points import perspective_from_points
 from warpkit.geometry.matrices import transform_points
 from warpkit.opencv import plain_homography
 from warpkit.opencv.cameras import common_device
-from warpkit.opencv.door import check_output, written
-from warpkit.opencv.layout import as_given, has_tensor, is_followed
+from warpkit.opencv.door import as_given, check_output, written
+from warpkit.opencv.layout import has_tensor, is_followed
 from warpkit.opencv.plain_homography import LEAST
 from warpkit.types import ImageLike, PointsLike
 

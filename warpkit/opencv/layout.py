@@ -103,13 +103,6 @@ def _array(dst: Any, array: np.ndarray) -> np.ndarray:
     return array
 
 
-def as_given(given: bool, result: Tensor, output: Any = None) -> Any:
-    """A tensor if one was `given`, otherwise an array, written to `output` if that fits."""
-    if given:
-        return result
-    return written(output, np.ascontiguousarray(result.detach().numpy()))
-
-
 def is_followed(*tensors: Tensor) -> bool:
     """Whether any derivative is wanted: by autograd, forward mode or torch.func."""
     return wants_gradient(*tensors) or not is_eager(*tensors)

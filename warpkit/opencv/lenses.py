@@ -32,14 +32,16 @@ from warpkit.engine.definitions.lens_models import Lens
 from warpkit.engine.definitions.maps import rows_at
 from warpkit.engine.definitions.reference import with_gradient_of
 from warpkit.engine.definitions.rules import SamplingRule
-from warpkit.opencv import cameras, door, lens_maps, plain_calls, sampling
-from warpkit.opencv.door import check_output
-from warpkit.opencv.layout import as_given, check_picture, finish, has_tensor, is_followed, planes
+from warpkit.opencv import cameras, door, lens_maps, plain_calls, point_lists, sampling
+from warpkit.opencv.door import as_given, check_output
+from warpkit.opencv.layout import check_picture, finish, has_tensor, is_followed, planes
 from warpkit.opencv.sizes import as_list, as_size, is_empty
 from warpkit.opencv.values import as_arithmetic, resolved
 from warpkit.types import FaceArithmetic, Image, ImageLike, MatrixLike, NumbersLike, PointsLike
 
 BROWN = ("cameraMatrix", "distCoeffs")
+FLOATS = (torch.float32, torch.float64)
+"""Types of points that kernels read."""
 KINDS = ("planes", "pairs", "fixed")
 
 
@@ -225,22 +227,32 @@ def undistortPoints(
     array([[[1.5, 2. ]]])
     """
     name = "undistortPoints"
-    exports.refuse_values(f"opencv.{name}", src, cameraMatrix, distCoeffs)
-    values = (src, cameraMatrix, distCoeffs, R, P)
     steps = cameras.as_criteria(name, criteria, FIVE_STEPS)
-    found = plain_calls.undistorted_points(src, cameraMatrix, distCoeffs, R, P, steps)
-    if found is not None:
-        return plain_calls.given(values, found, check_output(name, "dst", dst, src))
-    device = cameras.common_device(*values)
+    output = dst if dst is None else check_output(name, "dst", dst, src)
+    arrays = (src, cameraMatrix, distCoeffs, R, P)
+    return door.numbers(_plan_points, arrays, tuple(steps), output)
+
+
+def _plan_points(
+    keeps: bool, src: Any, camera: Any, k: Any, R: Any, P: Any, steps: Any, error: Any
+) -> Plan | Once:
+    """The plan of `undistortPoints`; steps and error: its criteria."""
+    name, criteria = "undistortPoints", Criteria(steps, error)
+    exports.refuse_values(f"opencv.{name}", src, camera, k)
+    device = cameras.common_device(src, camera, k, R, P)
     points = cameras.as_points(name, "src", src, device)
-    lens = cameras.as_lens(name, cameraMatrix, distCoeffs, device, "brown", BROWN)
-    directions = undistorted(lens, points.double(), steps)
-    if R is not None or P is not None:
-        turn = cameras.as_turn(name, R, device)
-        view = turn if P is None else cameras.as_view(name, "P", P, device) @ turn
-        directions = project(view, directions)
-    dst = check_output(name, "dst", dst, src)
-    return as_given(has_tensor(*values), directions[:, None].to(points.dtype), dst)
+    lens = cameras.as_lens(name, camera, k, device, "brown", BROWN)
+    turn = None if R is None else cameras.as_turn(name, R, device)
+    projection = None if P is None else cameras.as_view(name, "P", P, device)
+    if points.dtype in FLOATS and door.runs_kernels(points, *lens.tensors(), turn, projection):
+        make = partial(point_lists.undistorting, criteria=criteria)
+        tensors = (points, own_view(lens), torch.stack(lens.k), turn, projection)
+        return door.planned(keeps, make, (src, camera, k, R, P), tensors)
+    directions = undistorted(lens, points.double(), criteria)
+    if turn is not None or projection is not None:
+        turn = cameras.as_turn(name, None, device) if turn is None else turn
+        directions = project(turn if projection is None else projection @ turn, directions)
+    return Once(directions[:, None].to(points.dtype))
 
 
 def undistorted(lens: Lens, points: Tensor, steps: Criteria) -> Tensor:

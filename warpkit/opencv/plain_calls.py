@@ -25,10 +25,11 @@ from warpkit.engine.arithmetic import (
     opencv_polar,
 )
 from warpkit.engine.arithmetic.guarantees import installed_arithmetic
-from warpkit.engine.arithmetic.opencv_lenses import FIVE_STEPS, Criteria
+from warpkit.engine.arithmetic.opencv_lenses import FIVE_STEPS
 from warpkit.engine.definitions import lens_models
 from warpkit.engine.definitions.lens_models import COUNTS, Lens
-from warpkit.opencv.cameras import is_nothing, point_rows
+from warpkit.opencv import door
+from warpkit.opencv.cameras import is_nothing
 from warpkit.opencv.door import written
 from warpkit.opencv.layout import has_tensor
 
@@ -40,14 +41,7 @@ OF_TENSORS = {torch.float32, torch.float64, torch.int32, torch.int64}
 
 def kernels() -> ModuleType | None:
     """The native library's maps and points, if it is available."""
-    return None if torch.compiler.is_compiling() else _native()
-
-
-@lru_cache(maxsize=1)
-def _native() -> ModuleType | None:
-    from warpkit.engine.cpu.native_library import LIBRARY
-
-    if LIBRARY is None:
+    if not door.has_library():
         return None
     from warpkit.engine.cpu import maps
 
@@ -106,20 +100,6 @@ def brown_lens(camera: Any, k: Any) -> Any:
     return known.PlainLens("brown", (fx, fy, cx, cy), flat, *tilting)
 
 
-def undistorted_points(
-    src: Any, camera: Any, k: Any, R: Any, P: Any, criteria: Criteria
-) -> np.ndarray | None:
-    """cv2.undistortPoints: (N, 1, 2) of src's type."""
-    points, lens = numbers(src, FLOATS), brown_lens(camera, k)
-    rows = None if points is None else point_rows(points, 2)
-    if rows is None or lens is None:
-        return None
-    view = None if R is None and P is None else view_of(R, P)
-    if view is None and not (R is None and P is None):
-        return None
-    return kernels().undistorted_points(rows, lens, criteria, view)[:, None]  # pyright: ignore
-
-
 def view_of(R: Any, P: Any) -> list[float] | None:
     """The matrix for directions, row by row: R (3, 3) or None, then P (3, 3) or (3, 4)."""
     turn = np.eye(3) if R is None else _matrix(R, (3, 3))
@@ -139,37 +119,6 @@ def fisheye_lens(camera: Any, k: Any) -> Any:
         return None
     (fx, _, cx), (_, fy, cy), _ = matrix.tolist()
     return known.PlainLens("fisheye", (fx, fy, cx, cy), floats(k))
-
-
-def moved_points(src: Any, m: Any) -> np.ndarray | None:
-    """cv2.perspectiveTransform."""
-    known, points = kernels(), numbers(src, FLOATS)
-    if known is None or points is None or points.ndim not in (2, 3) or 0 in points.shape:
-        return None
-    channels = points.shape[2] if points.ndim == 3 else 1
-    matrix = _matrix(m, (channels + 1, channels + 1))
-    if matrix is None:
-        return None
-    moved = known.moved_points(points.reshape(-1, channels), matrix)
-    return moved.reshape(points.shape[:2] if channels == 1 else points.shape)
-
-
-def transformed(src: Any, m: Any) -> np.ndarray | None:
-    """cv2.transform."""
-    if kernels() is None:
-        return None
-    known = _transforms()
-    points, matrix = numbers(src, known.TYPES), numbers(m)  # pyright: ignore[reportArgumentType]
-    if points is None or matrix is None:
-        return None
-    return known.transformed(points, matrix, installed_arithmetic())
-
-
-@lru_cache(maxsize=1)
-def _transforms() -> ModuleType:
-    from warpkit.engine.cpu import transform
-
-    return transform
 
 
 @lru_cache(maxsize=64)

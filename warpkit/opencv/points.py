@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import torch
@@ -11,10 +12,11 @@ from warpkit.core import checks, exports
 from warpkit.engine.arithmetic import opencv_points
 from warpkit.engine.arithmetic.guarantees import installed_arithmetic
 from warpkit.engine.arithmetic.opencv import TYPES as OPENCV_TYPES
+from warpkit.engine.binding.plan import Once, Plan, once
 from warpkit.engine.definitions.reference import with_gradient_of
-from warpkit.opencv import plain_calls
+from warpkit.opencv import door, point_lists
 from warpkit.opencv.door import check_output
-from warpkit.opencv.layout import as_given, check_picture, device_of, has_tensor, is_followed
+from warpkit.opencv.layout import check_picture, device_of, is_followed
 from warpkit.types import ImageLike, MatrixLike, PointsLike
 
 
@@ -31,26 +33,36 @@ def transform(src: PointsLike, m: MatrixLike, dst: ImageLike | None = None) -> A
     array([[[6., 9.]]])
     """
     name = "transform"
+    output = dst if dst is None else check_output(name, "dst", dst, src)
+    return door.numbers(_plan_transform, (src, m), (), output)
+
+
+def _plan_transform(keeps: bool, src: Any, m: Any) -> Plan | Once:
+    """The plan of `transform`."""
+    name = "transform"
     exports.refuse_values(f"opencv.{name}", src, m)
-    if (moved := plain_calls.transformed(src, m)) is not None:
-        return plain_calls.given((src, m), moved, check_output(name, "dst", dst, src))
-    values, matrix, given = _arguments(name, src, m, OPENCV_TYPES)
+    values, matrix = _arguments(name, src, m, OPENCV_TYPES)
     checks.check_held(name, "m", matrix)  # its values decide whether it is diagonal
     channels = values.shape[-1]
     if matrix.shape[1] not in (channels, channels + 1):
         wanted = f"of shape (R, {channels}) or (R, {channels + 1}) for {channels} channels"
         checks.fail(name, "m", wanted, checks.shape_of(matrix))
-    if matrix.shape[1] == channels:
-        matrix = torch.cat((matrix, torch.zeros_like(matrix[:, :1])), dim=1)
-    pixels, factors = values.detach(), matrix.detach()
-    if (moved := plain_calls.transformed(pixels, factors)) is not None:
-        result = torch.from_numpy(moved).reshape(*values.shape[:-1], len(matrix))
+    pixels, factors, arithmetic = values.detach(), matrix.detach(), installed_arithmetic()
+    followed = values.is_floating_point() and is_followed(values, matrix)
+    if door.runs_kernels(pixels, factors):
+        make = partial(point_lists.transforming, arithmetic=arithmetic)
+        plan = door.planned(keeps and not followed, make, (src, m), (pixels, factors))
+        if not followed:
+            return plan
+        result = torch.from_numpy(once(plan)).reshape(*values.shape[:-1], len(matrix))
     else:
-        result = opencv_points.transform(pixels, factors, installed_arithmetic())
-    if result.is_floating_point() and is_followed(values, matrix):
-        exact = values.double() @ matrix[:, :-1].mT + matrix[:, -1]
+        bias = matrix.new_zeros(len(matrix), channels + 1 - matrix.shape[1])
+        result = opencv_points.transform(pixels, torch.cat((factors, bias), dim=1), arithmetic)
+    if followed:
+        bias = matrix[:, channels] if matrix.shape[1] > channels else 0.0
+        exact = values.double() @ matrix[:, :channels].mT + bias
         result = with_gradient_of(result, exact.to(result.dtype))
-    return _finish(name, src, result, given, dst)
+    return Once(_squeezed(result))
 
 
 def perspectiveTransform(src: PointsLike, m: MatrixLike, dst: ImageLike | None = None) -> Any:
@@ -65,33 +77,37 @@ def perspectiveTransform(src: PointsLike, m: MatrixLike, dst: ImageLike | None =
     array([[[1., 2.]]])
     """
     name = "perspectiveTransform"
-    if (moved := plain_calls.moved_points(src, m)) is not None:
-        return plain_calls.given((src, m), moved, check_output(name, "dst", dst, src))
-    values, matrix, given = _arguments(name, src, m, (torch.float32, torch.float64))
+    output = dst if dst is None else check_output(name, "dst", dst, src)
+    return door.numbers(_plan_perspective, (src, m), (), output)
+
+
+def _plan_perspective(keeps: bool, src: Any, m: Any) -> Plan | Once:
+    """The plan of `perspectiveTransform`."""
+    name = "perspectiveTransform"
+    values, matrix = _arguments(name, src, m, (torch.float32, torch.float64))
     channels = values.shape[-1]
     if tuple(matrix.shape) != (channels + 1, channels + 1):
         wanted = f"of shape ({channels + 1}, {channels + 1}) for points of {channels} numbers"
         checks.fail(name, "m", wanted, checks.shape_of(matrix))
+    if door.runs_kernels(values, matrix):
+        return door.planned(keeps, point_lists.perspective, (src, m), (values, matrix))
     # plain torch operations, which have their own gradient
-    result = opencv_points.perspective(values, matrix)
-    return _finish(name, src, result, given, dst)
+    return Once(_squeezed(opencv_points.perspective(values, matrix)))
 
 
 def _arguments(
     name: str, src: Any, m: Any, types: tuple[torch.dtype, ...]
-) -> tuple[Tensor, Tensor, bool]:
-    """Values (..., C), the matrix in float64, and whether a tensor is given."""
+) -> tuple[Tensor, Tensor]:
+    """Values (..., C), and the matrix in float64."""
     check_picture(name, "src", src, types)
     values = src if isinstance(src, Tensor) else checks.from_array(name, "src", src, device_of(m))
     matrix = checks.as_float(name, "m", m, values.device, torch.float64)
     checks.check_device(name, "m", matrix, values.device, "`src`")
     if matrix.ndim != 2:
         checks.fail(name, "m", "a matrix", checks.shape_of(matrix))
-    values = values[..., None] if values.ndim == 2 else values
-    return values, matrix.double(), has_tensor(src, m)
+    return values[..., None] if values.ndim == 2 else values, matrix.double()
 
 
-def _finish(name: str, src: Any, result: Tensor, given: bool, dst: Any) -> Any:
-    output = check_output(name, "dst", dst, src)
-    result = result[..., 0] if result.shape[-1] == 1 else result
-    return as_given(given, result, output)
+def _squeezed(result: Tensor) -> Tensor:
+    """cv2 drops a single channel."""
+    return result[..., 0] if result.shape[-1] == 1 else result

@@ -19,8 +19,8 @@ from warpkit.engine.definitions import finite, lens_models
 from warpkit.engine.definitions.lens_models import Lens
 from warpkit.engine.definitions.reference import with_gradient_of
 from warpkit.opencv import cameras, jacobians, plain_calls, plain_projections
-from warpkit.opencv.door import check_output, written
-from warpkit.opencv.layout import as_given, has_tensor, is_followed
+from warpkit.opencv.door import as_given, check_output, written
+from warpkit.opencv.layout import has_tensor, is_followed
 from warpkit.types import ImageLike, MatrixLike, NumbersLike, PointsLike
 
 BROWN = ("cameraMatrix", "distCoeffs")

@@ -42,6 +42,7 @@ from warpkit.engine.cpu import (
     similarity,
     transform,
 )
+from warpkit.engine.cpu.points import caller, codes_of
 from warpkit.engine.definitions.depth import KINDS, Depths
 from warpkit.engine.definitions.rules import BORDERS, INTERPOLATIONS
 from warpkit.engine.operators import sphere
@@ -96,9 +97,7 @@ def hostile_calls() -> dict[str, Callable[[], Any]]:
         ("opencv4", "opencv5"), INTERPOLATIONS, BORDERS[:-1], TYPES
     ):
         options = HERE | {"interpolation": way, "border": border, "arithmetic": arithmetic}
-        made[f"hostile {arithmetic} {way} {border} {dtype}"] = lambda d=dtype, o=options: (
-            opencv_warps(d, o)
-        )
+        made[f"hostile {arithmetic} {way} {border} {dtype}"] = partial(opencv_warps, dtype, options)
     for way, dtype, rule in product(
         ("nearest", "bilinear", "bicubic", "lanczos4", "area"),
         TYPES,
@@ -129,23 +128,20 @@ def hostile_calls() -> dict[str, Callable[[], Any]]:
             for m in (hostile(40, rows, 3, dtype=d), mixed(40, rows, 3, dtype=d))
         ]
     for kind, channels, sides in product(pictures.TYPES, (1, 3, 4), ((1, 1), (1, 9), (33, 2))):
-        made[f"hostile pictures {kind} {channels} {sides}"] = lambda k=kind, c=channels, s=sides: (
-            moved_pictures(arrays(*s, c, kind=k))
-        )
+        picture = partial(arrays, *sides, channels, kind=kind)
+        made[f"hostile pictures {kind} {channels} {sides}"] = lambda p=picture: moved_pictures(p())
     for lens, n in product((LENS, FISHEYE), range(6)):
         made[f"hostile lens {lens.model} {n}"] = lambda one=lens, n=n: mapped(one, n)
     made["hostile maps"] = other_maps
     for model, opencv, n in product(MODELS, (False, True), range(4)):
         field, count = Field(model, RESULT, opencv), (5, 8, 12, 14)[n] if model == "brown" else 4
-        made[f"hostile slopes {field} {n}"] = lambda f=field, c=count, n=n: slopes(
-            f, c, hostile if n else mixed
-        )
+        make = partial(slopes, field, count, hostile if n else mixed)
+        made[f"hostile slopes {field} {n}"] = make
     for subsampling, shape in product(("4:2:0", "4:2:2", "4:4:4"), FILES):
         made[f"hostile file {subsampling} {shape}"] = partial(files, subsampling, shape)
     for model, kind, inside in product(MODELS, KINDS, INTERPOLATIONS):
-        made[f"hostile depth {model} {kind} {inside}"] = partial(
-            depths, Depths(kind, model, kind == "z", kind != "ray", (inside, 9, 11))
-        )
+        one = Depths(kind, model, kind == "z", kind != "ray", (inside, 9, 11))
+        made[f"hostile depth {model} {kind} {inside}"] = partial(depths, one)
     for given in (hostile, mixed):
         name = given.__name__
         made[f"hostile fits {name}"] = lambda g=given: fitted(g)
@@ -275,10 +271,9 @@ def mapped(lens: maps.PlainLens, number: int) -> None:
     view = tuple(mixed(9).tolist()) if number % 2 else VIEW
     for kind in maps.KINDS:
         maps.lens_map(lens, view, RESULT, kind)
-    for kind, criteria in product(
-        (np.float32, np.float64), (Criteria(5, None), Criteria(None, 1e-6))
-    ):
-        maps.undistorted_points(arrays(70, 2, kind=kind), lens, criteria, view)
+    codes = {"projects": number % 2, "coefficients": len(lens.k)}
+    for kind, error in product((np.float32, np.float64), (None, 1e-6)):
+        points_of("undistorted_points", kind, mixed, error, **codes)
 
 
 def other_maps() -> None:
@@ -287,15 +282,15 @@ def other_maps() -> None:
     one, other = (arrays(*RESULT, kind=np.float32) for _ in range(2))
     for before, after in product(kinds, kinds):
         maps.converted_map(*maps.converted_map(one, other, before), after)
-    maps.converted_map(
-        arrays(*RESULT, 2, kind=np.int16), arrays(*RESULT, kind=np.uint16) % 1024, "planes"
-    )
+    parts = arrays(*RESULT, kind=np.uint16) % 1024
+    maps.converted_map(arrays(*RESULT, 2, kind=np.int16), parts, "planes")
     turns = arrays(40)
     maps.polar_map(arrays(2), turns, turns, arrays(50))
     for center in (arrays(2), hostile(2).numpy()):
         maps.map_from_polar(RESULT, 40, center, 0.5, 0.157)
     for n, kind in product((2, 3), (np.float32, np.float64)):
-        maps.moved_points(arrays(70, n, kind=kind), arrays(n + 1, n + 1))
+        p, matrix = arrays(70, n, kind=kind), arrays(n + 1, n + 1)
+        caller("moved_points", p.shape, 70, p.dtype, channels=n)(p, matrix)
     maps.perspective_matrices(arrays(40, 4, 2, kind=np.float32), arrays(40, 4, 2, kind=np.float32))
     maps.affine_matrices(arrays(40, 3, 2, kind=np.float32), arrays(40, 3, 2, kind=np.float32))
 
@@ -378,16 +373,21 @@ def transforms(made: Callable[..., torch.Tensor]) -> None:
         pictures.TYPES, ((1, 1, 1), (2, 9, 3), (3, 3, 4), (4, 4, 4)), ("opencv4", "opencv5")
     ):
         points = arrays(20, 70, channels, kind=kind)
-        transform.transformed(points, made(rows, columns).numpy(), arithmetic)
+        form = points.shape, (70 * channels, channels, 1), points.dtype, (rows, columns)
+        transform.caller(*form, arithmetic)(points, made(rows, columns).double().numpy())
 
 
 def fisheye_points(made: Callable[..., torch.Tensor]) -> None:
     """Points distorted and undistorted by a fisheye."""
-    lens = FISHEYE._replace(camera=tuple(made(4).tolist()), k=tuple(made(4).tolist()))
-    for kind, view in product((np.float32, np.float64), (None, VIEW, tuple(made(9).tolist()))):
-        points = arrays(70, 2, kind=kind)
-        maps.fisheye_shown(points, lens, 0.1)
-        maps.fisheye_found(points, lens, Criteria(10, 1e-8), view)
+    for kind, projects in product((np.float32, np.float64), (0, 1)):
+        points_of("fisheye_shown", kind, made)
+        points_of("fisheye_found", kind, made, 1e-8, projects=projects)
+
+
+def points_of(task: str, kind: Any, made: Any, error: float | None = None, **codes: int) -> None:
+    """A list of points, through a lens whose numbers are made so."""
+    p, steps = arrays(70, 2, kind=kind), codes_of(Criteria(10, error))
+    caller(task, p.shape, 70, p.dtype, **steps, **codes)(p, made(46).double().numpy())
 
 
 def scenes(made: Callable[..., torch.Tensor]) -> None:

@@ -12,7 +12,6 @@ import torch
 
 import warpkit as wk
 import warpkit.opencv as wcv
-from warpkit.engine.arithmetic.opencv_lenses import Criteria
 from warpkit.engine.cpu import fits, inverse, maps, moments, pictures
 from warpkit.engine.definitions.rules import BORDERS, INTERPOLATIONS
 from warpkit.engine.definitions.sweep import MEASURES
@@ -120,6 +119,7 @@ LENS = maps.PlainLens("brown", (50.0, 52.0, 31.0, 22.0), (0.1, -0.05, 0.01, 0.02
 TILTED = LENS._replace(k=(0.01,) * 14, tilt=(1, 0, 0.1, 0, 1, 0.1, 0.1, 0.2, 1))
 FISHEYE = LENS._replace(model="fisheye", k=(0.1, -0.05, 0.01, 0.02))
 POSE = maps.PlainPose((0.1, -0.2, 0.3), None, (0.2, 0.1, 4.0))
+CAMERA = np.array([[50.0, 0, 31], [0, 52, 22], [0, 0, 1]])
 VIEW = tuple(np.linalg.inv([[45.0, 0, 30], [0, 44, 21], [0, 0, 1]]).ravel().tolist())
 HERE: dict[str, Any] = {"backend": "cpu"}
 
@@ -219,12 +219,6 @@ def usual_calls() -> dict[str, Callable[[], Any]]:
         made[f"lens_map {name}"] = lambda lens=lens: [
             maps.lens_map(lens, VIEW, (45, 53), kind) for kind in maps.KINDS
         ]
-        made[f"points {name}"] = lambda lens=lens: [
-            maps.undistorted_points((noise(2100, 2).numpy() * 50).astype(k), lens, criteria, view)
-            for k in (np.float32, np.float64)
-            for criteria in (Criteria(5, None), Criteria(None, 1e-6))
-            for view in (None, VIEW)
-        ]
     one, other = noise(45, 53).numpy() * 50, noise(45, 53).numpy() * 50
     made["converted"] = lambda: [
         maps.converted_map(*maps.converted_map(one, other, before), kind)
@@ -236,20 +230,24 @@ def usual_calls() -> dict[str, Callable[[], Any]]:
         maps.map_from_polar((45, 53), 40, center, 0.5, 0.157),
     )
     made["moved points"] = lambda: [
-        maps.moved_points(noise(2100, n).numpy().astype(kind), noise(n + 1, n + 1).double().numpy())
+        wcv.perspectiveTransform(noise(2100, 1, n).to(kind), noise(n + 1, n + 1).double())
         for n in (2, 3)
-        for kind in (np.float32, np.float64)
+        for kind in (torch.float32, torch.float64)
+    ]
+    made["undistorted points"] = lambda: [
+        wcv.undistortPoints(noise(2100, 2).to(kind) * 50, CAMERA, k, None, None, view, criteria)
+        for kind in (torch.float32, torch.float64)
+        for k in (np.array(LENS.k), np.array(TILTED.k))
+        for criteria in (None, (2, 0, 1e-6))
+        for view in (None, CAMERA)
     ]
     made["perspectives"] = lambda: maps.perspective_matrices(
         noise(5, 4, 2).numpy() * 50, noise(5, 4, 2).numpy() * 50
     )
     made["fisheye points"] = lambda: [
-        function((noise(2100, 2).numpy() * 50).astype(kind))
-        for kind in (np.float32, np.float64)
-        for function in (
-            lambda p: maps.fisheye_shown(p, FISHEYE, 0.1),
-            lambda p: maps.fisheye_found(p, FISHEYE, Criteria(10, 1e-8), VIEW),
-        )
+        function(noise(2100, 2).to(kind) * 50, CAMERA, np.array(FISHEYE.k))
+        for kind in (torch.float32, torch.float64)
+        for function in (wcv.fisheye.distortPoints, wcv.fisheye.undistortPoints)
     ]
     made["scenes"] = lambda: [
         maps.projected(noise(2100, 3).numpy().astype(kind), one, POSE, extra)

@@ -33,6 +33,9 @@ Make = Callable[..., Plan | Once]
 Its first argument says whether a plan is kept; if not, it returns the result.
 """
 
+C_CONTIGUOUS, ALIGNED = 0x1, 0x100
+"""numpy's flags of arrays, in one number."""
+
 TENSORS = {Tensor, torch.nn.Parameter}
 OPTIONS = {str, bool, int, float, type(None)}
 """Types whose `repr` identifies a value completely: -0.0 is not 0.0, and 1 is not True."""
@@ -87,12 +90,12 @@ def kind_of(
                 return None
             parts += array.shape, array.stride(), array.dtype, array.requires_grad
         elif type(array) is np.ndarray:
-            flags = array.flags
-            if not (array.dtype.isnative and flags.aligned):
+            flags, dtype = array.flags.num, array.dtype
+            if not (flags & ALIGNED and dtype.isnative):
                 return None  # kernels read numbers as they are in memory
             # strides of axes of length 1 are arbitrary, and numpy's flags ignore them
-            strides = None if flags.c_contiguous else array.strides
-            parts += array.shape, strides, array.dtype, flags.num
+            strides = None if flags & C_CONTIGUOUS else array.strides
+            parts += array.shape, strides, dtype, flags
         elif array is None or type(array) is float or type(array) is int:
             parts.append(type(array))
         else:

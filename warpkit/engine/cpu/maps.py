@@ -148,12 +148,6 @@ def undistorted_points(
     return _points(block, numbers, points)
 
 
-def fisheye_shown(points: np.ndarray, lens: PlainLens, skew: float) -> np.ndarray:
-    """cv2.fisheye.distortPoints of directions (N, 2), float32 or float64: pixels."""
-    block = _block("fisheye_shown", _type_of(points)).copy()
-    return _points(block, _lens_numbers(lens, NO_MATRIX, skew), points)
-
-
 def fisheye_found(
     points: np.ndarray, lens: PlainLens, criteria: Criteria, view: Numbers | None
 ) -> np.ndarray:
@@ -190,12 +184,6 @@ def projected(
     block[COUNT] = count
     launch(block, 0, -(-count // POINTS_AT_ONCE), slopes.size)
     return pixels, slopes
-
-
-def moved_points(points: np.ndarray, matrix: np.ndarray) -> np.ndarray:
-    """cv2.perspectiveTransform of (N, C), float32 or float64; matrix (C + 1, C + 1), float64."""
-    block = _block("moved_points", ("channels", points.shape[1]), _type_of(points)).copy()
-    return _points(block, matrix, points)
 
 
 def perspective_matrices(src: np.ndarray, dst: np.ndarray) -> tuple[np.ndarray, bool]:

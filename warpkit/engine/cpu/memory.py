@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from math import prod
 from weakref import ref
 
@@ -76,6 +77,12 @@ def empty(shape: int | Sequence[int], dtype: np.dtype) -> np.ndarray:
     lease = _Lease(memory, count, dtype)
     _kept.append(_Block(memory, lease))
     return np.asarray(lease).reshape(shape)
+
+
+def allocator(shape: Sequence[int], dtype: np.dtype) -> Callable[[], np.ndarray]:
+    """`empty` of one shape and type."""
+    is_small = prod(shape) * dtype.itemsize < LEAST
+    return partial(np.empty if is_small else empty, tuple(shape), dtype)
 
 
 def release() -> None:

@@ -1,0 +1,71 @@
+"""Lists of points in the native library, on arrays and tensors: blocks made once for all calls.
+
+The results have no gradients. native/points/maps_call.h describes the numbers of a block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from warpkit.engine.arithmetic.opencv_lenses import MOST_STEPS, Criteria
+from warpkit.engine.cpu.calls import Family, address, address_of, launch
+from warpkit.engine.cpu.memory import allocator
+
+MAPS = Family("maps")
+NUMBERS, FIRST = MAPS.fields["numbers"], MAPS.fields["first"]
+OUT, OUT_SECOND = MAPS.fields["out"], MAPS.fields["out_second"]
+
+POINTS_AT_ONCE = 1024
+"""The size of a unit of a list of points."""
+
+Run = Callable[..., np.ndarray]
+"""Computes points of dense points, an array or a tensor, and the numbers of a block, float64."""
+
+
+def caller(task: str, shape: Sequence[int], count: int, dtype: np.dtype, **codes: int) -> Run:
+    """Calls a task for so many points, float32 or float64, with a result of a shape and their type.
+
+    codes: other numbers of the block.
+    """
+    double = int(dtype == np.float64)
+    block = MAPS.block(task, {"double_points": double, "count": count, **codes})
+    units, values = -(-count // POINTS_AT_ONCE), prod(shape)
+    allocate = allocator(shape, dtype)
+
+    def run(points: Any, numbers: Any) -> np.ndarray:
+        out, call = allocate(), block.copy()
+        call[NUMBERS], call[FIRST], call[OUT] = address(numbers), address(points), address_of(out)
+        launch(call, 0, units, values)
+        return out
+
+    return run
+
+
+def codes_of(criteria: Criteria) -> dict[str, int]:
+    """When an iteration ends, as a block has it."""
+    steps = MOST_STEPS if criteria.steps is None else max(criteria.steps, 0)
+    return {"steps": steps, "ends_by_error": int(criteria.error is not None)}
+
+
+def projector(
+    task: str, count: int, dtype: np.dtype, columns: int, **codes: int
+) -> Callable[[Any, np.ndarray], tuple[np.ndarray, np.ndarray]]:
+    """As `caller`, for cv2.projectPoints: pixels (N, 2), and a jacobian (2N, columns), float64."""
+    double = int(dtype == np.float64)
+    numbers = {"double_points": double, "count": count, "channels": columns, **codes}
+    block, units = MAPS.block(task, numbers), -(-count // POINTS_AT_ONCE)
+    pixels = allocator((count, 2), dtype)
+    jacobian = allocator((2 * count, columns), np.dtype(np.float64))
+
+    def run(points: Any, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        shown, slopes, call = pixels(), jacobian(), block.copy()
+        call[NUMBERS], call[FIRST] = address_of(numbers), address(points)
+        call[OUT], call[OUT_SECOND] = address_of(shown), address_of(slopes)
+        launch(call, 0, units, 2 * count * columns)
+        return shown, slopes
+
+    return run
