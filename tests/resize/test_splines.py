@@ -257,7 +257,7 @@ def test_every_gradient(options, backend):
     def function(x):
         return wk.resize(x, (8, 3), backend=backend, **options)
 
-    assert gradcheck(function, (image,), check_forward_ad=True)
+    assert gradcheck(function, (image,), check_forward_ad=True, fast_mode=True)  # it is linear
     assert gradgradcheck(lambda x: function(x).square(), (image,))
     result = function(image)
     if options.get("arithmetic") == "skimage":
