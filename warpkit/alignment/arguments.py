@@ -81,7 +81,7 @@ def checked(
     wide = torch.float64 in (images[0].dtype, images[1].dtype)
     dtype = torch.float64 if wide else torch.float32
     flat = [_flat(image.to(dtype), batch) for image in images]
-    seen = [
+    weights = [
         _mask(argument, mask, image, batch, dtype)
         for argument, mask, image in zip(("moving_mask", "fixed_mask"), masks, images, strict=True)
     ]
@@ -89,7 +89,7 @@ def checked(
     searches = isinstance(init, str) and init == "search"
     if not searches and init is not None:
         to_source = _start(init, model, batch, images[0].device)
-    pairs = Pairs(flat[0], flat[1], seen[0], seen[1])
+    pairs = Pairs(flat[0], flat[1], weights[0], weights[1])
     options = Options(model, loss, count, steps, tolerance)
     return Arguments(pairs, batch, to_source, searches, options)
 

@@ -65,7 +65,7 @@ class Options(NamedTuple):
     tolerance: float
 
 
-class Found(NamedTuple):
+class Fits(NamedTuple):
     """The results for N pairs."""
 
     to_source: Tensor
@@ -87,46 +87,48 @@ class Found(NamedTuple):
     sharp: Tensor
     """(N,), bool: whether the last steps used unsmoothed images."""
 
-    def take(self, index: Tensor) -> Found:
+    def take(self, index: Tensor) -> Fits:
         """The pairs of an index (M,)."""
-        return Found(*(values[index] for values in self))
+        return Fits(*(values[index] for values in self))
 
-    def put(self, index: Tensor, part: Found) -> Found:
+    def put(self, index: Tensor, part: Fits) -> Fits:
         """These results, with the pairs of an index (M,) replaced by those of `part`."""
         pairs = zip(self, part, strict=True)
-        return Found(*(whole.index_copy(0, index, values) for whole, values in pairs))
+        return Fits(*(whole.index_copy(0, index, values) for whole, values in pairs))
 
-    def where(self, taken: Tensor, other: Found) -> Found:
-        """These results, with the pairs where `taken` (N,) is true replaced by those of `other`."""
-        return Found(*(where_pairs(taken, new, old) for new, old in zip(other, self, strict=True)))
+    def where(self, replaced: Tensor, other: Fits) -> Fits:
+        """These results, but those of `other` for the pairs where `replaced` (N,) is true."""
+        return Fits(
+            *(where_pairs(replaced, new, old) for new, old in zip(other, self, strict=True))
+        )
 
 
-def from_starts(pyr: Pyramid, to_source: Tensor, options: Options) -> Found:
+def from_starts(pyr: Pyramid, to_source: Tensor, options: Options) -> Fits:
     """Align from to_source (N, 3, 3), down the whole pyramid."""
     numbers = range(len(pyr.levels) - 1, -1, -1)
     return _refined_to_solution(pyr, _descend(pyr, to_source, options, numbers), options)
 
 
-def from_identity(pyr: Pyramid, options: Options) -> Found:
+def from_identity(pyr: Pyramid, options: Options) -> Fits:
     """Align from the identity; pairs that do not converge are tried again from a search."""
     device = pyr.bad.device
     eye = torch.eye(3, dtype=torch.float64, device=device).expand(len(pyr.bad), 3, 3)
-    found = from_starts(pyr, eye, options)
-    again = (~found.converged & ~pyr.bad).nonzero()[:, 0]
+    fit = from_starts(pyr, eye, options)
+    again = (~fit.converged & ~pyr.bad).nonzero()[:, 0]
     if len(again) == 0:
-        return found
-    other, before = from_search(pyr.take(again), options, far=False), found.take(again)
-    taken = (other.converged & ~before.converged) | (other.quality > before.quality)
-    chosen = before.where(taken, other)
-    return found.put(again, chosen._replace(steps=before.steps + other.steps))
+        return fit
+    other, before = from_search(pyr.take(again), options, far=False), fit.take(again)
+    better = (other.converged & ~before.converged) | (other.quality > before.quality)
+    chosen = before.where(better, other)
+    return fit.put(again, chosen._replace(steps=before.steps + other.steps))
 
 
-def from_search(pyr: Pyramid, options: Options, *, far: bool = True) -> Found:
+def from_search(pyr: Pyramid, options: Options, *, far: bool = True) -> Fits:
     """Align from the best of many starting points; far: all rotations and scales, or small ones."""
     number = _searched_level(pyr)
     level = pyr.levels[number]
-    kept = FAR if far else NEAR
-    matrices, _ = search.starts(level, search.sweep_for(options.model, far), kept[0])
+    counts = FAR if far else NEAR
+    matrices, _ = search.starts(level, search.sweep_for(options.model, far), counts[0])
     device = matrices.device
     to_level, back = pyramid.to_level(number, device)
     matrices = back @ matrices @ to_level
@@ -138,12 +140,12 @@ def from_search(pyr: Pyramid, options: Options, *, far: bool = True) -> Found:
             break
         pair = torch.arange(count, device=device).repeat_interleave(starts)
         all_starts = matrices.flatten(0, 1)
-        found = _descend(pyr, all_starts, few, levels, begun=stage > 0, pairs=pair)
-        quality = found.quality.unflatten(0, (count, starts))
-        chosen = quality.topk(min((*kept, 1)[stage + 1], starts), dim=1).indices
-        steps = steps + found.steps.unflatten(0, (count, starts)).sum(1)
+        fits = _descend(pyr, all_starts, few, levels, begun=stage > 0, pairs=pair)
+        quality = fits.quality.unflatten(0, (count, starts))
+        chosen = quality.topk(min((*counts, 1)[stage + 1], starts), dim=1).indices
+        steps = steps + fits.steps.unflatten(0, (count, starts)).sum(1)
         places = chosen + starts * torch.arange(count, device=device)[:, None]
-        matrices, best = found.to_source[places], found.take(places[:, 0])
+        matrices, best = fits.to_source[places], fits.take(places[:, 0])
     if best is None:
         last = _descend(pyr, matrices[:, 0], options, range(max(number - 1, 0), -1, -1))
         return _refined_to_solution(pyr, last, options)
@@ -174,7 +176,7 @@ def _descend(
     *,
     begun: bool = False,
     pairs: Tensor | None = None,
-) -> Found:
+) -> Fits:
     """Refine to_source (N, 3, 3) at the levels of these numbers; judge the results of the last one.
 
     Hopeless pairs end at the level above the finest, unless it is the first level of all. begun:
@@ -183,7 +185,7 @@ def _descend(
     model = model_named(options.model, to_source.device)
     index = torch.arange(len(to_source), device=to_source.device)
     agrees = torch.zeros(len(index), dtype=torch.bool, device=index.device)
-    made, result = torch.zeros_like(index), None
+    step_counts, result = torch.zeros_like(index), None
     for place, number in enumerate(numbers):
         level = pyr.levels[number] if pairs is None else pyr.levels[number].take(pairs)
         to_level, back = pyramid.to_level(number, to_source.device)
@@ -191,7 +193,7 @@ def _descend(
         start = to_level @ to_source @ back
         steps = min(options.steps, COARSE_STEPS) if number else options.steps
         refined = solver.refine(level, start, model, options.loss, steps, tolerance)
-        to_source, made = back @ refined.to_source @ to_level, made + refined.steps
+        to_source, step_counts = back @ refined.to_source @ to_level, step_counts + refined.steps
         hopeful = torch.ones_like(agrees)
         if number < len(AGREEMENTS):
             agreement = _adjusted(refined, len(model.generators))
@@ -200,25 +202,27 @@ def _descend(
                 hopeful = agreement > HOPELESS
         if place < len(numbers) - 1 and bool(hopeful.all()):
             continue
-        ended = refined._replace(to_source=to_source, steps=made)
+        ended = refined._replace(to_source=to_source, steps=step_counts)
         bad = pyr.bad if pairs is None else pyr.bad[pairs]
-        found = _judged(bad, ended, level, agrees)._replace(hopeful=hopeful)
-        result = found if result is None else result.put(index, found)
+        fits = _judged(bad, ended, level, agrees)._replace(hopeful=hopeful)
+        result = fits if result is None else result.put(index, fits)
         some = hopeful.nonzero()[:, 0]
         if len(some) == 0:
             break
         pairs = some if pairs is None else pairs[some]
-        index, made, agrees, to_source = (t[some] for t in (index, made, agrees, to_source))
+        index, step_counts, agrees, to_source = (
+            t[some] for t in (index, step_counts, agrees, to_source)
+        )
     assert result is not None  # there is always a level
     return result
 
 
-def _judged(bad: Tensor, refined: Refined, level: Level, agrees: Tensor) -> Found:
+def _judged(bad: Tensor, refined: Refined, level: Level, agrees: Tensor) -> Fits:
     """Decide on the results of a level; bad and agrees (N,), bool: images, slopes."""
     share = refined.overlap / _smaller_weight(level).clamp(min=1)
     good = agrees & (share > LEAST_OVERLAP) & (refined.score > LEAST_SCORE) & ~bad
     quality = (refined.score + refined.agreement) * (2 * share).clamp(0, 1).sqrt()
-    return Found(
+    return Fits(
         refined.to_source,
         refined.score,
         good & refined.still,
@@ -231,7 +235,7 @@ def _judged(bad: Tensor, refined: Refined, level: Level, agrees: Tensor) -> Foun
     )
 
 
-def _refined_to_solution(pyr: Pyramid, found: Found, options: Options) -> Found:
+def _refined_to_solution(pyr: Pyramid, fits: Fits, options: Options) -> Fits:
     """Refine the results of the finest level to the solution that defines the gradient.
 
     First with robust weights until these converge. Then without smoothing, if the unsmoothed images
@@ -241,25 +245,25 @@ def _refined_to_solution(pyr: Pyramid, found: Found, options: Options) -> Found:
     model = model_named(options.model, pyr.bad.device)
     limits = (model, options.loss, options.steps, options.tolerance)
     if options.loss == "robust":
-        index = found.converged.nonzero()[:, 0]
+        index = fits.converged.nonzero()[:, 0]
         if len(index):
-            level, before = pyr.levels[0].take(index), found.take(index)
+            level, before = pyr.levels[0].take(index), fits.take(index)
             refined = solver.refine(level, before.to_source, *limits, "settled")
             after = _judged(pyr.bad[index], refined, level, before.converged)
-            found = found.put(index, after._replace(steps=before.steps + after.steps))
-    index = (found.hopeful & ~pyr.bad).nonzero()[:, 0]
+            fits = fits.put(index, after._replace(steps=before.steps + after.steps))
+    index = (fits.hopeful & ~pyr.bad).nonzero()[:, 0]
     if len(index) == 0:
-        return found
+        return fits
     every = len(index) == len(pyr.bad)
-    level, before = pyr.sharp(index), found if every else found.take(index)
+    level, before = pyr.sharp(index), fits if every else fits.take(index)
     least = before.score.clamp(min=LEAST_SHARP)
     refined = solver.refine(level, before.to_source, *limits, "sharp", least)
     agrees = _adjusted(refined, len(model.generators)) > AGREEMENTS[0]
     after = _judged(pyr.bad if every else pyr.bad[index], refined, level, agrees)
-    taken = after.converged & (after.score > before.score)
-    after = after._replace(sharp=torch.ones_like(taken), steps=before.steps + after.steps)
-    ended = before.where(taken, after)
-    return ended if every else found.put(index, ended)
+    better = after.converged & (after.score > before.score)
+    after = after._replace(sharp=torch.ones_like(better), steps=before.steps + after.steps)
+    ended = before.where(better, after)
+    return ended if every else fits.put(index, ended)
 
 
 def _adjusted(refined: Refined, count: int) -> Tensor:

@@ -93,15 +93,15 @@ def equations(
 
     stage: one of STAGES.
     """
-    seen = _warped(level, to_source, model)
-    fixed, warped, weight = level.fixed, seen[:, :-1], seen[:, -1:] * level.weight
+    views = _warped(level, to_source, model)
+    fixed, warped, weight = level.fixed, views[:, :-1], views[:, -1:] * level.weight
     overlap, cost = weight.sum((1, 2, 3)), None
     fast = None if torch.is_grad_enabled() else select_sums(fixed, warped, weight)
 
     def sums_of(weight: Tensor) -> Tensor:
         """The sums (N, C, 6) under weight (N, 1, h, w)."""
         if fast:
-            return fast.first_sums(fixed, seen, weight)
+            return fast.first_sums(fixed, views, weight)
         return first_sums(fixed, warped, weight)
 
     if loss == "robust":
@@ -112,7 +112,7 @@ def equations(
     half = half_side(level.size)
     if fast and stage != "sharp":
         parts = (fixed, level.fixed_x, level.fixed_y)
-        moments = fast.second_sums(parts, seen, weight, gain, bias, half, model.degree)
+        moments = fast.second_sums(parts, views, weight, gain, bias, half, model.degree)
     else:
         lines = _exact_slopes(level, to_source, model) if stage == "sharp" else None
         moments = _second_sums(level, warped, weight, gain, bias, model.degree, lines)
@@ -141,15 +141,15 @@ def _warped(level: Level, to_source: Tensor, model: Model) -> Tensor:
 
 def _exact_slopes(level: Level, to_source: Tensor, model: Model) -> tuple[Tensor, Tensor]:
     """The slopes (N, C, h, w) of the warped moving images along x and y."""
-    found = []
+    slopes = []
     for axis in (0, 1):
         step = torch.zeros(3, 3, dtype=to_source.dtype, device=to_source.device)
         step[axis, 2] = SHARP_STEP
         ahead, behind = (
             _warped(level, to_source + sign * to_source @ step, model)[:, :-1] for sign in (1, -1)
         )
-        found.append((ahead - behind) / (2 * SHARP_STEP))
-    return found[0], found[1]
+        slopes.append((ahead - behind) / (2 * SHARP_STEP))
+    return slopes[0], slopes[1]
 
 
 def slopes(image: Tensor) -> tuple[Tensor, Tensor]:

@@ -116,18 +116,18 @@ def _backward(
         level = pyr.sharp(every) if stage == "sharp" else pyr.levels[0]
         step = step_matrix(model, numbers, level.size)
         to_source = torch.linalg.inv(matrix) @ step
-        found = equations(level, to_source, model, ended.loss, stage)
+        terms = equations(level, to_source, model, ended.loss, stage)
         rows = [
             torch.autograd.grad(column.sum(), numbers, retain_graph=True)[0]
-            for column in found.rhs.unbind(-1)
+            for column in terms.rhs.unbind(-1)
         ]
         slope = torch.stack(rows, 1)  # (N, K, K): d rhs[k] / d numbers[m]
-        answer = (normalised(torch.linalg.inv(to_source)), *pyr.in_units(found.gain, found.bias))
+        answer = (normalised(torch.linalg.inv(to_source)), *pyr.in_units(terms.gain, terms.bias))
         total: Any = sum((a * grad).sum() for a, grad in zip(answer, grads, strict=True))
         (to_numbers,) = torch.autograd.grad(total, numbers, retain_graph=True)
         solved, failed = torch.linalg.solve_ex(slope.mT, to_numbers)
         solved = torch.where((failed != 0)[:, None] | ~solved.isfinite(), 0.0, solved)
-        total = total - (found.rhs * solved.detach()).sum()
+        total = total - (terms.rhs * solved.detach()).sum()
         return torch.autograd.grad(total, (pairs.moving, pairs.fixed))
 
 

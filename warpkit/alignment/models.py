@@ -43,8 +43,8 @@ Generator = tuple[tuple[float, ...], ...]
 
 
 def _generator(*entries: tuple[int, int, float]) -> Generator:
-    known = {(row, column): value for row, column, value in entries}
-    return tuple(tuple(known.get((row, column), 0.0) for column in range(3)) for row in range(3))
+    value_at = {(row, column): value for row, column, value in entries}
+    return tuple(tuple(value_at.get((row, column), 0.0) for column in range(3)) for row in range(3))
 
 
 _SHIFTS = (_generator((0, 2, 1.0)), _generator((1, 2, 1.0)))
@@ -108,8 +108,8 @@ def half_side(size: tuple[int, int]) -> float:
 def step_matrix(model: Model, numbers: Tensor, size: tuple[int, int]) -> Tensor:
     """The matrices (N, 3, 3), in pixels, of steps (N, K), for a fixed image of `size` (H, W)."""
     to_pixels, to_units = _frames(size, numbers.device)
-    moved = torch.linalg.matrix_exp((numbers @ model.generators.flatten(1)).unflatten(-1, (3, 3)))
-    return to_pixels @ moved @ to_units
+    step = torch.linalg.matrix_exp((numbers @ model.generators.flatten(1)).unflatten(-1, (3, 3)))
+    return to_pixels @ step @ to_units
 
 
 @lru_cache(maxsize=64)
@@ -128,5 +128,5 @@ def corner_motion(matrix: Tensor, size: tuple[int, int]) -> Tensor:
     height, width = size
     rows = ((0, width - 1, width - 1, 0), (0, 0, height - 1, height - 1), (1, 1, 1, 1))
     corners = torch.tensor(rows, dtype=torch.float64, device=matrix.device)
-    moved = matrix @ corners
-    return (moved[:, :2] / moved[:, 2:] - corners[:2]).norm(dim=1).amax(-1)
+    ends = matrix @ corners
+    return (ends[:, :2] / ends[:, 2:] - corners[:2]).norm(dim=1).amax(-1)

@@ -165,11 +165,11 @@ def _pictures(
     levels, weights, whole = [], [], image
     for number in range(count):
         weights.append(_level_weights(image, mask))
-        shown = None if slopes else weights[-1]
+        visible = None if slopes else weights[-1]
         last = number == count - 1
-        if number == 0 and first is None and shown is not None:
-            whole = torch.cat((image, shown), 1)
-        levels.append(_level(fast, image, shown, first, slopes=slopes, half=not last))
+        if number == 0 and first is None and visible is not None:
+            whole = torch.cat((image, visible), 1)
+        levels.append(_level(fast, image, visible, first, slopes=slopes, half=not last))
         if first is not None:
             whole, first = levels[0].whole, None
         if not last:
@@ -207,11 +207,11 @@ def _level(
 @lasting
 def to_level(number: int, device: torch.device) -> tuple[Tensor, Tensor]:
     """The matrix (3, 3) from pixels of the images to those of a level, and back."""
-    found = []
+    matrices = []
     for scale in (0.5**number, 2.0**number):
         rows = ((scale, 0.0, scale / 2 - 0.5), (0.0, scale, scale / 2 - 0.5), (0.0, 0.0, 1.0))
-        found.append(torch.tensor(rows, dtype=torch.float64, device=device))
-    return found[0], found[1]
+        matrices.append(torch.tensor(rows, dtype=torch.float64, device=device))
+    return matrices[0], matrices[1]
 
 
 def halved(image: Tensor) -> Tensor:
@@ -261,8 +261,8 @@ def _level_weights(image: Tensor, mask: Tensor | None) -> Tensor:
 
 def _standardised(image: Tensor, mask: Tensor | None, mean: Tensor, deviation: Tensor) -> Tensor:
     """Images (N, C, H, W) minus their mean, over their deviation; 0 where the mask is 0."""
-    found = (image - mean) / deviation
-    return found if mask is None else torch.where(mask > 0, found, 0.0)
+    values = (image - mean) / deviation
+    return values if mask is None else torch.where(mask > 0, values, 0.0)
 
 
 def _statistics(
@@ -285,14 +285,14 @@ def _statistics(
         mask = torch.where(good, mask, 0.0)
         image = torch.where(good, image, 0.0)
     if mask is None:
-        seen, total = image, image.new_full((1, 1, 1, 1), prod(image.shape[-2:]))
+        masked, total = image, image.new_full((1, 1, 1, 1), prod(image.shape[-2:]))
     else:
-        seen, total = image * mask, mask.sum((-2, -1), keepdim=True)
+        masked, total = image * mask, mask.sum((-2, -1), keepdim=True)
     divisor = torch.where(total > 0, total, 1.0)
-    mean = seen.sum((-2, -1), keepdim=True) / divisor
+    mean = masked.sum((-2, -1), keepdim=True) / divisor
     apart = image - mean if mask is None else (image - mean) * mask.sqrt()
     variance = apart.square().sum((-2, -1), keepdim=True).mean(1, keepdim=True) / divisor
-    largest = seen.abs().amax((-3, -2, -1), keepdim=True)
+    largest = masked.abs().amax((-3, -2, -1), keepdim=True)
     deviation, flat = _deviation(variance, largest)
     bad = broken | flat.flatten() | (total.flatten() == 0)
     return image, mask, (mean, deviation), bad

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from warpkit.alignment import arguments, coarse_to_fine, pyramid
 from warpkit.alignment.arguments import Arguments
-from warpkit.alignment.coarse_to_fine import Found
+from warpkit.alignment.coarse_to_fine import Fits
 from warpkit.alignment.implicit import EndState, Implicit, normalised
 from warpkit.core.sharding import batched
 from warpkit.core.tracing import wants_gradient
@@ -39,11 +39,11 @@ class Alignment(NamedTuple):
     def __repr__(self) -> str:
         """One line for one pair or many."""
         if self.converged.ndim == 0:
-            said = "converged" if self.converged else "not converged"
+            state = "converged" if self.converged else "not converged"
             rows = self.matrix.detach().tolist()
             numbers = ", ".join("[" + ", ".join(f"{v:.6g}" for v in row) + "]" for row in rows)
             count = int(self.steps)
-            return f"Alignment: {said} in {count} steps, score {self.score:.4f}, [{numbers}]"
+            return f"Alignment: {state} in {count} steps, score {self.score:.4f}, [{numbers}]"
         total, good = self.converged.numel(), int(self.converged.sum())
         text = f"Alignment of {total} pairs: {good} converged"
         if total:
@@ -115,64 +115,64 @@ def align(
 
     >>> y, x = torch.meshgrid(torch.arange(32.0), torch.arange(40.0), indexing="ij")
     >>> blob = lambda u, v: torch.exp(-((x - u) ** 2 + (y - v) ** 2 / 4) / 20)[None]
-    >>> found = align(blob(20, 15), 3 * blob(22.5, 14) + 1, model="translation")
-    >>> found.matrix.round(decimals=2), bool(found.converged)
+    >>> result = align(blob(20, 15), 3 * blob(22.5, 14) + 1, model="translation")
+    >>> result.matrix.round(decimals=2), bool(result.converged)
     (tensor([[ 1.0000,  0.0000,  2.5000],
             [ 0.0000,  1.0000, -1.0000]], dtype=torch.float64), True)
-    >>> found.gain.round(decimals=1), found.bias.round(decimals=1)
+    >>> result.gain.round(decimals=1), result.bias.round(decimals=1)
     (tensor([3.], dtype=torch.float64), tensor([1.], dtype=torch.float64))
     """
     masks, limits = (moving_mask, fixed_mask), (steps, tolerance)
-    found: Any = _aligned
+    solve: Any = _aligned
     if torch.compiler.is_compiling():  # the number of steps depends on the images
-        found = torch.compiler.disable(_aligned)
-    return found(moving, fixed, masks, init, model, loss, levels, limits)
+        solve = torch.compiler.disable(_aligned)
+    return solve(moving, fixed, masks, init, model, loss, levels, limits)
 
 
-def _aligned(moving: Tensor, fixed: Tensor, *given: Any) -> Alignment:
+def _aligned(moving: Tensor, fixed: Tensor, *rest: Any) -> Alignment:
     """Aligns moving (..., C, H, W) with fixed (..., C, h, w)."""
-    call = arguments.checked(moving, fixed, *given)
+    call = arguments.checked(moving, fixed, *rest)
     with torch.no_grad():
-        found = _in_chunks(call)
-        matrix, failed = torch.linalg.inv_ex(found.to_source)
+        fit = _in_chunks(call)
+        matrix, failed = torch.linalg.inv_ex(fit.to_source)
         eye = torch.eye(3, dtype=torch.float64, device=matrix.device)
         usable = (failed == 0) & matrix.flatten(1).isfinite().all(-1)
         matrix = normalised(torch.where(usable[:, None, None], matrix, eye))
     pairs, options = call.pairs, call.options
-    converged = found.converged & usable
-    answer = (matrix, found.gain, found.bias)
+    converged = fit.converged & usable
+    answer = (matrix, fit.gain, fit.bias)
     if wants_gradient(pairs.moving, pairs.fixed):
         masks = (pairs.moving_mask, pairs.fixed_mask)
-        ended = EndState(masks, converged, found.sharp, options.model, options.loss)
+        ended = EndState(masks, converged, fit.sharp, options.model, options.loss)
         answer = Implicit.apply(pairs.moving, pairs.fixed, ended, *answer)
     matrix, gain, bias = answer
     if options.model != "perspective":
         matrix = matrix[:, :2]
-    results = (matrix, found.score, converged, found.steps, gain, bias)
+    results = (matrix, fit.score, converged, fit.steps, gain, bias)
     return Alignment(*(tensor.reshape((*call.batch, *tensor.shape[1:])) for tensor in results))
 
 
-def _in_chunks(call: Arguments) -> Found:
+def _in_chunks(call: Arguments) -> Fits:
     """Aligns as many pairs at once as is fastest."""
     pairs, count = call.pairs, len(call.pairs.moving)
     values = max(pairs.moving[0].numel(), pairs.fixed[0].numel()) if count else 1
     at_once = max(AT_ONCE.get(pairs.moving.device.type, AT_ONCE["cuda"]) // values, 1)
     index = torch.arange(count, device=pairs.moving.device)
     chunks = [_chunk(call, part) for part in index.split(at_once)]
-    return Found(*(torch.cat(parts) for parts in zip(*chunks, strict=True)))
+    return Fits(*(torch.cat(parts) for parts in zip(*chunks, strict=True)))
 
 
-def _chunk(call: Arguments, index: Tensor) -> Found:
+def _chunk(call: Arguments, index: Tensor) -> Fits:
     """Aligns the pairs of an index (M,)."""
     options = call.options
     every = len(index) == len(call.pairs.moving)
     pairs = call.pairs if every else call.pairs.take(index)
     pyr = pyramid.build(pairs, options.loss, options.levels)
     if call.searches and len(index):  # MKL rejects the transform of an empty batch
-        found = coarse_to_fine.from_search(pyr, options)
+        fit = coarse_to_fine.from_search(pyr, options)
     elif call.to_source is not None:
-        found = coarse_to_fine.from_starts(pyr, call.to_source[index], options)
+        fit = coarse_to_fine.from_starts(pyr, call.to_source[index], options)
     else:
-        found = coarse_to_fine.from_identity(pyr, options)
-    gain, bias = pyr.in_units(found.gain, found.bias)
-    return found._replace(gain=gain, bias=bias)
+        fit = coarse_to_fine.from_identity(pyr, options)
+    gain, bias = pyr.in_units(fit.gain, fit.bias)
+    return fit._replace(gain=gain, bias=bias)

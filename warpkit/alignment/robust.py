@@ -92,22 +92,22 @@ def robust_weights(
     images = Images(fixed, warped, weight)
     with torch.no_grad():
         detached = Images(*(tensor.detach() for tensor in images))
-        found = _start(detached, sums_of)
+        fit = _start(detached, sums_of)
         if settled:
             for _ in range(ROUNDS):
-                found = _round(detached, found, sums_of)
+                fit = _round(detached, fit, sums_of)
     if settled and torch.is_grad_enabled():
-        found = _with_derivatives(images, found, sums_of)
-    kept, cost = _judged(images, found)
-    return weight * kept.square(), cost
+        fit = _with_derivatives(images, fit, sums_of)
+    shares, cost = _judged(images, fit)
+    return weight * shares.square(), cost
 
 
-def _judged(images: Images, found: Fit) -> tuple[Tensor, Tensor]:
+def _judged(images: Images, fit: Fit) -> tuple[Tensor, Tensor]:
     """1 - (residual / limit)^2 of each pixel, (N, 1, h, w), and the tau estimate (N,)."""
-    weight, limit = images.weight, TUKEY * found.deviation
-    kept = _near(images.residual(found.gain, found.bias), limit[:, None, None, None])
-    mean = (weight * (1 - kept**3)).sum((1, 2, 3)) / divisor(weight.sum((1, 2, 3)))
-    return kept, mean * limit.square()
+    weight, limit = images.weight, TUKEY * fit.deviation
+    shares = _near(images.residual(fit.gain, fit.bias), limit[:, None, None, None])
+    mean = (weight * (1 - shares**3)).sum((1, 2, 3)) / divisor(weight.sum((1, 2, 3)))
+    return shares, mean * limit.square()
 
 
 def _start(images: Images, sums_of: SumsOf) -> Fit:
@@ -135,32 +135,32 @@ def _start(images: Images, sums_of: SumsOf) -> Fit:
 
     first = with_deviation(*_fitted(sums_of(weight * near.square()), fixed))
     second = with_deviation(ratio, middle_f - ratio * middle_w)
-    (kept, cost), (other, other_cost) = _judged(images, first), _judged(images, second)
-    kept = torch.where((cost <= other_cost)[:, None, None, None], kept, other)
-    return with_deviation(*_fitted(sums_of(weight * kept.square()), fixed))
+    (shares, cost), (other, other_cost) = _judged(images, first), _judged(images, second)
+    shares = torch.where((cost <= other_cost)[:, None, None, None], shares, other)
+    return with_deviation(*_fitted(sums_of(weight * shares.square()), fixed))
 
 
-def _round(images: Images, found: Fit, sums_of: SumsOf) -> Fit:
+def _round(images: Images, fit: Fit, sums_of: SumsOf) -> Fit:
     """A Newton step for the deviation's logarithm, then gain and bias under its weights."""
-    reach = (HALF * found.deviation)[:, None, None, None]
-    inside = (1 - (images.residual(found.gain, found.bias) / reach).square()).clamp(min=0)
+    reach = (HALF * fit.deviation)[:, None, None, None]
+    inside = (1 - (images.residual(fit.gain, fit.bias) / reach).square()).clamp(min=0)
     total = divisor(images.weight.sum((1, 2, 3)) * inside.shape[1])
     excess = 0.5 - (images.weight * inside**3).sum((1, 2, 3)) / total
     slope = 6 * (images.weight * (1 - inside) * inside.square()).sum((1, 2, 3)) / total
     step = (excess / slope.clamp(min=1e-6)).clamp(-LONGEST, LONGEST)
-    deviation = (found.deviation * step.exp()).clamp(min=LEAST_DEVIATION)
-    found = found._replace(deviation=deviation)
-    gain, bias = _fitted(sums_of(images.weight * _judged(images, found)[0].square()), images.fixed)
+    deviation = (fit.deviation * step.exp()).clamp(min=LEAST_DEVIATION)
+    fit = fit._replace(deviation=deviation)
+    gain, bias = _fitted(sums_of(images.weight * _judged(images, fit)[0].square()), images.fixed)
     return Fit(gain, bias, deviation)
 
 
-def _with_derivatives(images: Images, found: Fit, sums_of: SumsOf) -> Fit:
+def _with_derivatives(images: Images, solution: Fit, sums_of: SumsOf) -> Fit:
     """The same values, with the derivatives of the solution with respect to both images.
 
     A Newton step from the solution is 0, but its derivatives are those of the solution.
     """
-    channels = found.gain.shape[1]
-    flat = torch.cat((found.gain, found.bias, found.deviation[:, None]), 1).double()
+    channels = solution.gain.shape[1]
+    flat = torch.cat((solution.gain, solution.bias, solution.deviation[:, None]), 1).double()
     place = flat.detach().requires_grad_()
 
     def left(numbers: Tensor) -> Tensor:
@@ -171,8 +171,8 @@ def _with_derivatives(images: Images, found: Fit, sums_of: SumsOf) -> Fit:
         inside = (1 - (images.residual(here.gain, here.bias) / reach).square()).clamp(min=0)
         total = divisor(images.weight.sum((1, 2, 3)) * channels)
         excess = 0.5 - (images.weight * inside**3).sum((1, 2, 3)) / total
-        held = found.deviation <= LEAST_DEVIATION
-        excess = torch.where(held, here.deviation - found.deviation, excess)
+        is_least = solution.deviation <= LEAST_DEVIATION
+        excess = torch.where(is_least, here.deviation - solution.deviation, excess)
         to_gain, to_bias = fit(sums_of(images.weight * _judged(images, here)[0].square()), "robust")
         return torch.cat((gain - to_gain, bias - to_bias, excess[:, None].double()), 1)
 
@@ -183,9 +183,9 @@ def _with_derivatives(images: Images, found: Fit, sums_of: SumsOf) -> Fit:
     ]
     slope = torch.stack(rows, 1).detach()  # (N, 2 C + 1, 2 C + 1)
     values = left(flat.detach())
-    moved, failed = torch.linalg.solve_ex(slope, values - values.detach())
+    change, failed = torch.linalg.solve_ex(slope, values - values.detach())
     usable = ((failed == 0) & slope.flatten(1).isfinite().all(-1))[:, None]
-    flat = flat.detach() - torch.where(usable, moved, 0.0)
+    flat = flat.detach() - torch.where(usable, change, 0.0)
     flat = flat.to(images.fixed.dtype)
     return Fit(flat[:, :channels], flat[:, channels:-1], flat[:, -1])
 
@@ -201,9 +201,9 @@ def _medians(values: Tensor, visible: Tensor) -> tuple[Tensor, Tensor]:
 
     (N, C) each; 0 where nothing is visible.
     """
-    shown = torch.where(visible, values, torch.nan).flatten(2)
-    middle = shown.nanmedian(-1, keepdim=True).values
-    spread = (shown - middle).abs().nanmedian(-1, keepdim=True).values
+    visible_values = torch.where(visible, values, torch.nan).flatten(2)
+    middle = visible_values.nanmedian(-1, keepdim=True).values
+    spread = (visible_values - middle).abs().nanmedian(-1, keepdim=True).values
     middle, spread = (torch.where(m.isnan(), 0.0, m)[..., 0] for m in (middle, spread))
     return middle, spread
 

@@ -71,9 +71,9 @@ def starts(level: Level, sweep: Sweep, count: int) -> tuple[Tensor, Tensor]:
     channels = level.fixed.shape[1]
     at_once = max(AT_ONCE // (len(smaller) * (channels + 1) * fft[0] * fft[1]), 1)
     for some in to_moving.split(at_once):
-        seen = warp_affine(level.moving[:, None], some, size=frame, inverse=True)
-        found = _correlations(fixed, seen, fft, smaller)
-        best = found.flatten(2).max(-1)
+        views = warp_affine(level.moving[:, None], some, size=frame, inverse=True)
+        scores = _correlations(fixed, views, fft, smaller)
+        best = scores.flatten(2).max(-1)
         values.append(best.values)
         shifts.append(best.indices)
     value, place = torch.cat(values, 1), torch.cat(shifts, 1)
@@ -84,8 +84,8 @@ def starts(level: Level, sweep: Sweep, count: int) -> tuple[Tensor, Tensor]:
     dy, dx = (torch.where(d >= side, d - n, d) for d, n in ((dy, fft[0]), (dx, fft[1])))
     chosen = to_moving[which]
     shift = torch.stack((dx, dy), -1).double()
-    moved = chosen[..., :2] @ shift[..., None] + chosen[..., 2:]
-    return to_3x3(torch.cat((chosen[..., :2], moved), -1)), value
+    translation = chosen[..., :2] @ shift[..., None] + chosen[..., 2:]
+    return to_3x3(torch.cat((chosen[..., :2], translation), -1)), value
 
 
 def _fast_length(count: int) -> int:
@@ -114,15 +114,15 @@ def _spectra(image: Tensor, weight: Tensor, fft: tuple[int, int]) -> tuple[Tenso
 
 
 def _correlations(
-    fixed: tuple[Tensor, ...], seen: Tensor, fft: tuple[int, int], smaller: Tensor
+    fixed: tuple[Tensor, ...], views: Tensor, fft: tuple[int, int], smaller: Tensor
 ) -> Tensor:
     """The correlation at every shift, (N, K, *fft); -inf where the overlap is too small.
 
-    fixed: spectra (N, C or 1, ...); seen (N, K, C + 1, side, side), the weights last; smaller
+    fixed: spectra (N, C or 1, ...); views (N, K, C + 1, side, side), the weights last; smaller
     (N,), the weights of the smaller image.
     """
     by_weight, by_image, by_square = (spectrum.conj()[:, None] for spectrum in fixed)
-    weight, image, square = _spectra(seen[..., :-1, :, :], seen[..., -1:, :, :], fft)
+    weight, image, square = _spectra(views[..., :-1, :, :], views[..., -1:, :, :], fft)
 
     def at_all_shifts(a: Tensor, b: Tensor) -> Tensor:
         """The sums of products at every shift of two spectra (N, K or 1, C or 1, ...)."""

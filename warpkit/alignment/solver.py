@@ -59,7 +59,7 @@ class _State(NamedTuple):
 
     to_source: Tensor
     """(M, 3, 3)."""
-    found: Equations
+    terms: Equations
     trial: Tensor
     """(M, 3, 3)."""
     motion: Tensor
@@ -71,9 +71,9 @@ class _State(NamedTuple):
 
     def take(self, index: Tensor) -> _State:
         """The pairs of an index (K,)."""
-        found = Equations(*(tensor[index] for tensor in self.found))
+        terms = Equations(*(tensor[index] for tensor in self.terms))
         rest = [tensor[index] for tensor in (*self[:1], *self[2:])]
-        return _State(rest[0], found, *rest[1:])
+        return _State(rest[0], terms, *rest[1:])
 
 
 def refine(
@@ -97,7 +97,7 @@ def refine(
             limits = (steps, tolerance, sharp)
             return _by_kernels(fast, level, to_source, model, loss, limits, least)
     count = len(to_source)
-    made = torch.zeros(count, dtype=torch.long, device=to_source.device)
+    step_counts = torch.zeros(count, dtype=torch.long, device=to_source.device)
     still = torch.zeros(count, dtype=torch.bool, device=to_source.device)
     here = level
     first = equations(here, to_source, model, loss, stage)
@@ -110,18 +110,18 @@ def refine(
         here, state = here.take(index), state.take(index)
     for _ in range(steps if len(state.pair) else 0):
         state = _trial(state, model, level.size)
-        found = equations(here, state.trial, model, loss, stage)
-        made[state.pair] += 1
-        better = (found.cost <= state.found.cost) | (state.motion < SMALL)
-        accepted = better & (found.overlap >= LEAST_OVERLAP * state.found.overlap)
-        accepted &= found.rhs.isfinite().all(-1) & state.motion.isfinite()
-        state = _judged(state, found, accepted)
-        done = accepted & (state.motion < tolerance)
-        now = (state.to_source, *state.found[3:])
+        sums = equations(here, state.trial, model, loss, stage)
+        step_counts[state.pair] += 1
+        better = (sums.cost <= state.terms.cost) | (state.motion < SMALL)
+        accepted = better & (sums.overlap >= LEAST_OVERLAP * state.terms.overlap)
+        accepted &= sums.rhs.isfinite().all(-1) & state.motion.isfinite()
+        state = _judged(state, sums, accepted)
+        ended = accepted & (state.motion < tolerance)
+        now = (state.to_source, *state.terms[3:])
         for whole, part in zip(result, now, strict=True):
             whole[state.pair] = part
-        still[state.pair] = done
-        moving = ~(done | (state.damping > MOST_DAMPING))
+        still[state.pair] = ended
+        moving = ~(ended | (state.damping > MOST_DAMPING))
         if not bool(moving.all()):
             index = moving.nonzero()[:, 0]
             if len(index) == 0:
@@ -129,7 +129,7 @@ def refine(
             here, state = here.take(index), state.take(index)
     matrix, score, agreement, overlap, gain, bias = result
     slope = (level.fixed_x.square() + level.fixed_y.square()).mean((1, 2, 3)).double()
-    return Refined(matrix, score, agreement, overlap, gain, bias, slope, still, made)
+    return Refined(matrix, score, agreement, overlap, gain, bias, slope, still, step_counts)
 
 
 def _by_kernels(
@@ -153,16 +153,16 @@ def _by_kernels(
     numbers = (tolerance, SMALL, LONGEST * max(level.size), LEAST_OVERLAP)
     numbers += (FIRST_DAMPING, LEAST_DAMPING, MOST_DAMPING, SINGULAR, half_side(level.size), sharp)
     pictures = fast.Pictures(*level)
-    found = fast.descend(pictures, to_source, tables, numbers, steps, loss == "ssd", least)
-    return Refined(*found)
+    fields = fast.descend(pictures, to_source, tables, numbers, steps, loss == "ssd", least)
+    return Refined(*fields)
 
 
 def _trial(state: _State, model: Model, size: tuple[int, int]) -> _State:
     """The next matrix to try, and how far it moves the corners."""
-    diagonal = state.found.hessian.diagonal(dim1=-2, dim2=-1)
+    diagonal = state.terms.hessian.diagonal(dim1=-2, dim2=-1)
     floor = 1e-9 * diagonal.amax(-1, keepdim=True) + torch.finfo(torch.float64).tiny
-    damped = state.found.hessian + torch.diag_embed(state.damping[:, None] * diagonal + floor)
-    numbers, failed = torch.linalg.solve_ex(damped, state.found.rhs)
+    damped = state.terms.hessian + torch.diag_embed(state.damping[:, None] * diagonal + floor)
+    numbers, failed = torch.linalg.solve_ex(damped, state.terms.rhs)
     useless = (failed != 0) | ~numbers.isfinite().all(-1)
     numbers = torch.where(useless[:, None], 0.0, numbers)
     step = step_matrix(model, numbers, size)
@@ -176,17 +176,17 @@ def _trial(state: _State, model: Model, size: tuple[int, int]) -> _State:
     return state._replace(trial=state.to_source @ step, motion=motion)
 
 
-def _judged(state: _State, found: Equations, accepted: Tensor) -> _State:
+def _judged(state: _State, sums: Equations, accepted: Tensor) -> _State:
     """The state after a trial; accepted (M,), bool."""
-    pairs = zip(found, state.found, strict=True)
+    pairs = zip(sums, state.terms, strict=True)
     lower, higher = (state.damping / 10).clamp(min=LEAST_DAMPING), state.damping * 10
     return state._replace(
         to_source=where_pairs(accepted, state.trial, state.to_source),
-        found=Equations(*(where_pairs(accepted, new, old) for new, old in pairs)),
+        terms=Equations(*(where_pairs(accepted, new, old) for new, old in pairs)),
         damping=where_pairs(accepted, lower, higher),
     )
 
 
-def where_pairs(taken: Tensor, new: Tensor, old: Tensor) -> Tensor:
-    """`new` where taken (M,) is true, otherwise `old`; both (M, ...)."""
-    return torch.where(taken.reshape(-1, *(1,) * (new.ndim - 1)), new, old)
+def where_pairs(chosen: Tensor, new: Tensor, old: Tensor) -> Tensor:
+    """`new` where `chosen` (M,) is true, otherwise `old`; both (M, ...)."""
+    return torch.where(chosen.reshape(-1, *(1,) * (new.ndim - 1)), new, old)
