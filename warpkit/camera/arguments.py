@@ -60,7 +60,7 @@ def as_any_lens(
     device: torch.device | None,
     names: Names = OWN,
 ) -> Lens:
-    """As `as_lens`; without a distortion a pinhole, without coefficients, or an ideal fisheye."""
+    """The lens of `as_lens`; without a distortion, a pinhole or a fisheye without coefficients."""
     if distortion is not None:
         return as_lens(name, camera_matrix, distortion, model, device, names)
     model = checks.check_name(name, names.model, model, COUNTS)

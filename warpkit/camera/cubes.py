@@ -103,8 +103,8 @@ def from_cube(
     )
     backend = select_backend(name, "auto", sheet, rule)
     fill = torch.zeros((), dtype=sheet.dtype, device=cube.device)
-    found = convert(backend.sample(sheet, points, fill, rule), bits.dtype)
-    return as_labels(found, cube.dtype)
+    values = convert(backend.sample(sheet, points, fill, rule), bits.dtype)
+    return as_labels(values, cube.dtype)
 
 
 def _frame(interpolation: str) -> int:

@@ -223,11 +223,11 @@ occluded=None)
             name, image, (*batch, image.shape[-3], *scene.size), rule, border_value, None
         )
         options, *tensors = _inputs(scene, own=False, inside=(interpolation, *size))
-        shown, valid = SHOWN(Warped(options, rule), image, fill, *tensors)
-        shown = restore_memory_format(shown, image)
+        picture, valid = SHOWN(Warped(options, rule), image, fill, *tensors)
+        picture = restore_memory_format(picture, image)
     else:
         points, *own, valid = _points(scene, own=surface is not None, inside=(interpolation, *size))
-        shown = warp.remap_by(
+        picture = warp.remap_by(
             name, image, points, rule, border_value, None, "auto", made_of=made_of
         )
     hidden = None
@@ -238,7 +238,7 @@ occluded=None)
         mask if mask is None else mask[..., None, :, :].expand(*batch, 1, *mask.shape[-2:])
         for mask in masks
     ]
-    return DepthWarp(shown.expand(*batch, *shown.shape[-3:]), masks[0], masks[1])  # pyright: ignore
+    return DepthWarp(picture.expand(*batch, *picture.shape[-3:]), masks[0], masks[1])  # pyright: ignore
 
 
 def _is_share(value: Any) -> bool:
@@ -342,28 +342,30 @@ def rays_of(lens: Lens, size: tuple[int, int], kind: str) -> Tensor:
     """The rays (..., 3, h, w) of a lens's pixels, NaN where it has none."""
     lens, sound = finite.finite_lens(lens)
     pixels = pixel_points(size, torch.float64, lens.fx.device).flatten(0, 1)
-    a, b, c, found = directions(lens, *pixels.unbind(-1))
-    found = found & sound[..., None]
+    a, b, c, valid = directions(lens, *pixels.unbind(-1))
+    valid = valid & sound[..., None]
     if lens.model == "fisheye":  # of unit length
         if kind != "ray":  # z says nothing at 90 degrees and more off the axis
-            found = found & (c.detach() > 1 / finite.FARTHEST)
-            c = torch.where(found, c, 1.0)
+            valid = valid & (c.detach() > 1 / finite.FARTHEST)
+            c = torch.where(valid, c, 1.0)
             a, b, c = a / c, b / c, torch.ones_like(c)
     else:
         a, b, c = definition.unit(kind, a, b)
     rays = torch.stack(torch.broadcast_tensors(a, b, c), -2)
-    return torch.where(found[..., None, :], rays, torch.nan).unflatten(-1, size)
+    return torch.where(valid[..., None, :], rays, torch.nan).unflatten(-1, size)
 
 
 def _hidden(surface: Tensor, kind: str, points: Tensor, own: Tensor, tolerance: float) -> Tensor:
     """Which points (..., h, w) lie behind the surface of depths (..., H, W) that a camera has."""
-    seen, own = surface.detach().double(), own.detach()
+    depths, own = surface.detach().double(), own.detach()
     if kind == "inverse":
-        there = (seen >= 0) & (seen < torch.inf)
-        inverse = torch.where(there, seen, 0.0)
+        there = (depths >= 0) & (depths < torch.inf)
+        inverse = torch.where(there, depths, 0.0)
     else:
-        there, own = seen > 0, 1 / own
-        inverse = torch.where(there, 1 / torch.where(there, seen, 1.0).clamp(min=LEAST_DEPTH), 0.0)
+        there, own = depths > 0, 1 / own
+        inverse = torch.where(
+            there, 1 / torch.where(there, depths, 1.0).clamp(min=LEAST_DEPTH), 0.0
+        )
     both = torch.stack((inverse, there.double()), -3)
     places = definition.snapped(points.detach())
     made_of = {"points": places}

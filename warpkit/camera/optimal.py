@@ -89,11 +89,11 @@ def optimal_camera_matrix(
     square = checks.check_bool(name, "square", square)
     fixed, _ = finite.finite_lens(lens.detach().beside(1))
     reach = lens_inverse.reach_of(fixed)  # as long as thousands of points take
-    x, y, found = directions(lens.beside(1), extremes(fixed, reach, size), reach)
+    x, y, converged = directions(lens.beside(1), extremes(fixed, reach, size), reach)
     wanted = "a lens that shows a part of every side: one is beyond the model's fold"
     wanted += ", or 90 degrees" * (lens.model == "fisheye")
-    checks.check_values(name, "distortion", ~found.all(-1), wanted)
-    good = found.all(-1)
+    checks.check_values(name, "distortion", ~converged.all(-1), wanted)
+    good = converged.all(-1)
     some = torch.tensor((-1.0, -1, 1, 1) * 2, dtype=x.dtype, device=x.device)
     x, y = (torch.where(good[..., None], part, some) for part in (x, y))
     (left, _, right, _, west, _, east, _), (_, top, _, bottom, _, north, _, south) = (
@@ -190,7 +190,7 @@ def _first(values: Tensor) -> Tensor:
 
 
 def between(
-    found: Rectangles, size: Sequence[int], alpha: Tensor, *, square: bool = False
+    rectangles: Rectangles, size: Sequence[int], alpha: Tensor, *, square: bool = False
 ) -> Tensor:
     """The matrix that maps the rectangles (directions) to an image of `size`, blended by alpha.
 
@@ -199,7 +199,7 @@ def between(
     # torch computes a number over a tensor as a product with 1 / the tensor, which rounds twice
     height, width = (torch.full_like(alpha, n - 1) for n in size)
     lenses = []
-    for n, (left, top, right, bottom) in enumerate(found):
+    for n, (left, top, right, bottom) in enumerate(rectangles):
         fx, fy = width / (right - left), height / (bottom - top)
         if square:
             fx = fy = torch.minimum(fx, fy) if n else torch.maximum(fx, fy)

@@ -52,8 +52,8 @@ def distort_points(
     numbers = {"camera_matrix": camera_matrix, "distortion": distortion, "rotation": rotation}
     _warn_if_16_bit_camera(name, lens, points=of, new_camera_matrix=new_camera_matrix, **numbers)
     _check_batches(name, points, lens, view)
-    moved = distorted(lens.beside(1), points.double(), view).to(dtype)
-    return moved[..., 0, :] if single else moved
+    result = distorted(lens.beside(1), points.double(), view).to(dtype)
+    return result[..., 0, :] if single else result
 
 
 @batched(2, points=2, camera_matrix=2, distortion=1, rotation=2, new_camera_matrix=2)
@@ -92,9 +92,9 @@ def undistort_points(
     numbers = {"camera_matrix": camera_matrix, "distortion": distortion, "rotation": rotation}
     _warn_if_16_bit_camera(name, lens, points=of, new_camera_matrix=new_camera_matrix, **numbers)
     _check_batches(name, points, lens, view)
-    moved, converged = undistorted(lens.beside(1), points.double(), view)
-    moved = moved.to(dtype)
-    return (moved[..., 0, :], converged[..., 0]) if single else (moved, converged)
+    result, converged = undistorted(lens.beside(1), points.double(), view)
+    result = result.to(dtype)
+    return (result[..., 0, :], converged[..., 0]) if single else (result, converged)
 
 
 def _warn_if_16_bit_camera(name: str, lens: Lens, **numbers: Any) -> None:
@@ -123,25 +123,25 @@ def distorted(lens: Lens, points: Tensor, view: Tensor | None = None) -> Tensor:
     else:
         x, y, near = _seen_by(view, points)
     u, v = lens_models.to_pixels(lens, *lens_models.distort(lens, x, y))
-    shown = torch.stack((u, v), dim=-1)
+    pixels = torch.stack((u, v), dim=-1)
     good = near & valid
-    return shown if finite.is_known_true(good) else torch.where(good[..., None], shown, torch.nan)
+    return pixels if finite.is_known_true(good) else torch.where(good[..., None], pixels, torch.nan)
 
 
 def undistorted(lens: Lens, points: Tensor, view: Tensor | None) -> tuple[Tensor, Tensor]:
     """Undistort float64 pixels (..., 2) to those of `view` (see `new_view`); and which exist."""
-    x, y, found = directions(lens, points)
+    x, y, converged = directions(lens, points)
     if view is None:
         lens, _ = finite.finite_lens(lens)
-        moved = torch.stack(lens_models.to_pixels(lens, x, y), dim=-1)
-        return torch.where(found[..., None], moved, torch.nan), found
+        result = torch.stack(lens_models.to_pixels(lens, x, y), dim=-1)
+        return torch.where(converged[..., None], result, torch.nan), converged
     view, valid = finite.finite_matrix(view)  # no pixel exists in a view of NaN
     a, b, w = rows_at(view[..., None, :, :], x, y)
     near = finite.within(a.detach() / w.detach(), b.detach() / w.detach())
-    found = found & valid[..., None] & (w > 0) & near
-    w = torch.where(found, w, 1.0)
-    moved = torch.stack((a / w, b / w), dim=-1)
-    return torch.where(found[..., None], moved, torch.nan), found
+    converged = converged & valid[..., None] & (w > 0) & near
+    w = torch.where(converged, w, 1.0)
+    result = torch.stack((a / w, b / w), dim=-1)
+    return torch.where(converged[..., None], result, torch.nan), converged
 
 
 def _seen_by(view: Tensor, points: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -150,14 +150,14 @@ def _seen_by(view: Tensor, points: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     Those behind the camera do not, nor any of a singular view.
     """
     to_ray, straight = finite.finite_matrix(inverse_map(view))
-    known = points.detach().isfinite().all(-1)
-    points = torch.where(known[..., None], points, 0.0)
+    is_known = points.detach().isfinite().all(-1)
+    points = torch.where(is_known[..., None], points, 0.0)
     a, b, w = rows_at(to_ray[..., None, :, :], *points.unbind(-1))
     front = w.detach() > 0
     x, y = (torch.where(front, part, 0.0) / torch.where(front, w, 1.0) for part in (a, b))
     near = finite.within(x.detach(), y.detach())
     x, y = (torch.where(near, part, 0.0) for part in (x, y))
-    return x, y, near & front & known & straight[..., None]
+    return x, y, near & front & is_known & straight[..., None]
 
 
 def directions(
@@ -171,8 +171,8 @@ def directions(
     lens, valid = finite.finite_lens(lens)
     points, near = finite.finite_points(lens, points)
     u, v = lens_models.from_pixels(lens, *points.unbind(-1))
-    x, y, found = lens_inverse.unbend(lens, *lens_models.untilt(lens, u, v), reach)
-    return x, y, found & near & valid
+    x, y, converged = lens_inverse.unbend(lens, *lens_models.untilt(lens, u, v), reach)
+    return x, y, converged & near & valid
 
 
 def new_view(

@@ -57,15 +57,15 @@ def as_pose(
 
     views: "V, " if the last dimension of the batch is that of the views.
     """
-    given = floats(name, argument, value, device)
-    fits = tuple(given.shape[-2:]) in ((3, 4), (4, 4)) and given.ndim >= (3 if views else 2)
+    pose = floats(name, argument, value, device)
+    fits = tuple(pose.shape[-2:]) in ((3, 4), (4, 4)) and pose.ndim >= (3 if views else 2)
     if not fits:
         wanted = f"of shape (..., {views}3, 4) or (..., {views}4, 4)"
-        checks.fail(name, argument, wanted, checks.shape_of(given))
-    if given.shape[-2] == 4:
-        last = given.detach()[..., 3, :]
+        checks.fail(name, argument, wanted, checks.shape_of(pose))
+    if pose.shape[-2] == 4:
+        last = pose.detach()[..., 3, :]
         bad = (last != last.new_tensor((0, 0, 0, 1))).any(-1)
         checks.check_values(name, argument, bad, "a matrix with the last row (0, 0, 0, 1)", last)
-        given = given[..., :3, :]
-    warn_if_no_rotation(name, f"the rotation of `{argument}`", given.detach()[..., :3], SHEARED)
-    return given
+        pose = pose[..., :3, :]
+    warn_if_no_rotation(name, f"the rotation of `{argument}`", pose.detach()[..., :3], SHEARED)
+    return pose

@@ -53,9 +53,9 @@ def rotation(
     return of_vector(vector.double()).to(dtype)
 
 
-def _of_angles(name: str, given: dict[str, Any]) -> Tensor:
-    device, dtype = checks.result_kind(*given.values())
-    angles = {key: floats(name, key, value, device) for key, value in given.items()}
+def _of_angles(name: str, values: dict[str, Any]) -> Tensor:
+    device, dtype = checks.result_kind(*values.values())
+    angles = {key: floats(name, key, value, device) for key, value in values.items()}
     checks.broadcast_batch(name, **{key: value.shape for key, value in angles.items()})
     turns = [value.double() for value in angles.values()]
     turns = [turn * exports.number(math.pi / 180, turn) for turn in turns]

@@ -152,8 +152,8 @@ def to_sphere(
     warn_if_not_2_to_1(name, "size", shape)
     numbers = (field_of_view, camera_matrix, rotation, distortion)
     height, width = view.shape[-2:]
-    shown = as_view(name, (height, width), view.device, *numbers, model)
-    points = pixels(shown, *definition.directions(shape, view.device))
+    camera_view = as_view(name, (height, width), view.device, *numbers, model)
+    points = pixels(camera_view, *definition.directions(shape, view.device))
     made_of = {key: value for key, value in zip(CORES, numbers, strict=True) if value is not None}
     options: dict[str, Any] = {"antialias": antialias, "made_of": made_of}
     return warp.remap_by(name, view, points, rule, border_value, None, "auto", **options)

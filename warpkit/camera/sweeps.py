@@ -144,7 +144,7 @@ def plane_sweep(
     pinhole = cameras.own.model == "brown" and not cameras.own.k
     options = Options(kind, cameras.others.model, pinhole, size, measure, groups, chosen)
     real = compute_dtype(sources.dtype)
-    found, seen = sweep(
+    cost, counts = sweep(
         options,
         sources.to(real),
         planes if planes.dtype in (torch.float32, torch.float64) else planes.double(),
@@ -154,7 +154,7 @@ def plane_sweep(
         lens_rays.end_of(cameras.others),
         *(() if reference is None else (reference.to(real),)),
     )
-    return Sweep(found.to(sources.dtype), seen)
+    return Sweep(cost.to(sources.dtype), counts)
 
 
 def _groups(name: str, groups: Any, channels: int) -> int:

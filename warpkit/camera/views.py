@@ -144,8 +144,8 @@ def to_rays(view: View) -> Tensor:
         (zero, zero, one),
     )
     # not @: on some processors matmul rounds a batch differently from its items
-    found = (view.turn.mT[..., None] * matrix_of(rows)[..., None, :, :]).sum(-2)
-    return torch.where(view.valid[..., None, None], found, torch.nan)
+    matrix = (view.turn.mT[..., None] * matrix_of(rows)[..., None, :, :]).sum(-2)
+    return torch.where(view.valid[..., None, None], matrix, torch.nan)
 
 
 def rays(view: View, x: Tensor, y: Tensor) -> Rays:
@@ -155,11 +155,13 @@ def rays(view: View, x: Tensor, y: Tensor) -> Rays:
     """
     shape = broadcast_shapes(x.shape, y.shape)
     flat_x, flat_y = (value.expand(shape).flatten(-2) for value in (x, y))
-    a, b, c, found = directions(view.lens, flat_x, flat_y)
-    found = found & view.valid[..., None]
+    a, b, c, converged = directions(view.lens, flat_x, flat_y)
+    converged = converged & view.valid[..., None]
     m = view.turn[..., None, :, :]
     turned = (m[..., 0, k] * a + m[..., 1, k] * b + m[..., 2, k] * c for k in range(3))
-    a, b, c = (torch.where(found, value, torch.nan).unflatten(-1, shape[-2:]) for value in turned)
+    a, b, c = (
+        torch.where(converged, value, torch.nan).unflatten(-1, shape[-2:]) for value in turned
+    )
     return a, b, c
 
 
@@ -173,8 +175,8 @@ def directions(lens: Lens, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor
     if lens.model == "fisheye":
         return lens_rays.rays_of_fisheye(lens, u, v)
     if lens.k:
-        a, b, found = unbend(lens, *lens_models.untilt(lens, u, v))
-        return a, b, torch.ones_like(a), found
+        a, b, converged = unbend(lens, *lens_models.untilt(lens, u, v))
+        return a, b, torch.ones_like(a), converged
     return u, v, torch.ones_like(u), torch.ones_like(u, dtype=torch.bool)
 
 
@@ -185,5 +187,5 @@ def pixels(view: View, x: Tensor, y: Tensor, z: Tensor) -> Tensor:
     """
     m, lens = view.turn[..., None, None, :, :], view.lens.beside(2)
     a, b, c = (m[..., k, 0] * x + m[..., k, 1] * y + m[..., k, 2] * z for k in range(3))
-    points, found = lens_rays.shown(lens, a, b, c, lens_rays.end_of(lens))
-    return torch.where((found & view.valid[..., None, None])[..., None], points, torch.nan)
+    points, visible = lens_rays.shown(lens, a, b, c, lens_rays.end_of(lens))
+    return torch.where((visible & view.valid[..., None, None])[..., None], points, torch.nan)

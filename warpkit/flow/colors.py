@@ -37,8 +37,8 @@ def to_image(flow: FlowLike) -> Tensor:
     """
     device, dtype = checks.result_kind(flow)
     field = as_field("to_image", "flow", flow, device).detach().to(compute_dtype(dtype))
-    known = field.isfinite().all(-1)
-    field = torch.where(known[..., None], field, 0.0)
+    finite = field.isfinite().all(-1)
+    field = torch.where(finite[..., None], field, 0.0)
     longest = _lengths(field).amax((-1, -2))[..., None, None, None]
     field = field / (longest + torch.finfo(field.dtype).eps)
     dx, dy = field.unbind(-1)
@@ -49,7 +49,7 @@ def to_image(flow: FlowLike) -> Tensor:
     colour = (1 - part) * (wheel[first] / 255) + part * (wheel[(first + 1) % len(wheel)] / 255)
     image = 1 - _lengths(field)[..., None] * (1 - colour)
     # rounding may make the longest length exceed 1 by its last bit
-    image = torch.where(known[..., None], image.clamp(0, 1), 0.0)
+    image = torch.where(finite[..., None], image.clamp(0, 1), 0.0)
     return image.movedim(-1, -3).to(dtype)
 
 

@@ -63,9 +63,9 @@ def from_points(points: PointsLike) -> Tensor:
     """
     name = "from_points"
     device, dtype = checks.result_kind(points)
-    given = as_field(name, "points", points, device)
-    warn_if_no_pixels(name, given, given.shape[-3:-1])
-    field = given.double()
+    point_field = as_field(name, "points", points, device)
+    warn_if_no_pixels(name, point_field, point_field.shape[-3:-1])
+    field = point_field.double()
     return (field - pixel_points(field.shape[-3:-1], field.dtype, field.device)).to(dtype)
 
 
@@ -149,9 +149,9 @@ def jacobian_determinant(flow: FlowLike) -> Tensor:
     """
     name = "jacobian_determinant"
     device, dtype = checks.result_kind(flow)
-    given = as_field(name, "flow", flow, device)
-    warn_if_points(name, given)
-    field = given.double()
+    flow_tensor = as_field(name, "flow", flow, device)
+    warn_if_points(name, flow_tensor)
+    field = flow_tensor.double()
     (ux, vx), (uy, vy) = (_slopes(field, axis).unbind(-1) for axis in (-2, -3))
     return ((1 + ux) * (1 + vy) - uy * vx).to(dtype)
 

@@ -40,5 +40,5 @@ def shown(
     warn_of_lost_gradients(name, real, "nearest", flow=flow, depth=depth)
     near = depth.detach()[..., 0, :, :]
     places = (v if v.dtype in WIDE else v.double() for v in (flow.detach(), near))
-    taken, filled = FRONT(size, as_signed(image), *places)
-    return from_signed(taken, image.dtype), filled[..., None, :, :]
+    values, filled = FRONT(size, as_signed(image), *places)
+    return from_signed(values, image.dtype), filled[..., None, :, :]

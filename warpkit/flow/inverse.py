@@ -70,9 +70,9 @@ def invert(flow: FlowLike) -> InverseFlow:
     (tensor([-1., -1., -1.]), tensor([[False,  True,  True]]))
     """
     device, dtype = checks.result_kind(flow)
-    given = as_field("invert", "flow", flow, device)
-    warn_if_points("invert", given)
-    field = given.double()
+    flow_tensor = as_field("invert", "flow", flow, device)
+    warn_if_points("invert", flow_tensor)
+    field = flow_tensor.double()
     size = field.shape[-3:-1]
     targets = pixel_points(size, torch.float64, field.device).flatten(0, 1)
     places, residual, valid = _solve(field, targets)
@@ -100,10 +100,10 @@ def transform_points(points: PointsLike, flow: FlowLike) -> tuple[Tensor, Tensor
     name = "transform_points"
     device, dtype = checks.result_kind(points, flow)
     points, single = as_points(name, points, device)
-    given = as_field(name, "flow", flow, device or points.device)
-    checks.broadcast_batch(name, points=points.shape[:-2], flow=given.shape[:-3])
-    warn_if_points(name, given)
-    field = given.double()
+    flow_tensor = as_field(name, "flow", flow, device or points.device)
+    checks.broadcast_batch(name, points=points.shape[:-2], flow=flow_tensor.shape[:-3])
+    warn_if_points(name, flow_tensor)
+    field = flow_tensor.double()
     places, _, valid = _solve(field, points.double())
     places = places.to(dtype)
     return (places[..., 0, :], valid[..., 0]) if single else (places, valid)
@@ -226,20 +226,20 @@ def _iterate(field: Tensor, targets: Tensor, side: Tensor) -> tuple[Tensor, Tens
         newton = _newton(cell, torch.where(det.abs() > STEEP, det, 1.0), error)
         is_newton = (side * det > STEEP) & (number >= FIXED_POINT_STEPS)
         step = torch.where(is_newton[..., None], newton, error)
-        tried = places - share[..., None] * step
-        new_cell = _at(field, tried)
-        new_error = tried + torch.stack((new_cell.u, new_cell.v), -1) - targets
+        candidates = places - share[..., None] * step
+        new_cell = _at(field, candidates)
+        new_error = candidates + torch.stack((new_cell.u, new_cell.v), -1) - targets
         before, after = torch.hypot(*error.unbind(-1)), torch.hypot(*new_error.unbind(-1))
         # beyond the edges the slopes differ: only Newton steps from inside may lead there
-        good = (after < before) & (is_newton | inside(tried) | ~inside(places))
+        good = (after < before) & (is_newton | inside(candidates) | ~inside(places))
         share = torch.where(good, (2 * share).clamp(max=1), share / 2)
         if number == FIXED_POINT_STEPS - 1:
             share = torch.ones_like(share)
-        places = torch.where(good[..., None], tried, places)
+        places = torch.where(good[..., None], candidates, places)
         error = torch.where(good[..., None], new_error, error)
         cell = Cell(*(torch.where(good, n, o) for n, o in zip(new_cell, cell, strict=True)))
-        done = ~(torch.where(good, after, before) > TIGHT) | (share < SMALLEST_STEP)
-        if readable and bool(done.all()):
+        settled = ~(torch.where(good, after, before) > TIGHT) | (share < SMALLEST_STEP)
+        if readable and bool(settled.all()):
             break
     return places, torch.hypot(*error.unbind(-1))
 
@@ -255,7 +255,7 @@ def _first_places(field: Tensor, targets: Tensor) -> Tensor:
     grid = pixel_points((height, width), field.dtype, field.device)
     laid, grid = (field + grid).flatten(-3, -2), grid.flatten(0, 1)
     numbers = torch.arange(height * width, device=field.device).expand(laid.shape[:-1])
-    found = torch.full_like(targets[..., 0], height * width, dtype=torch.long)
+    first = torch.full_like(targets[..., 0], height * width, dtype=torch.long)
     side = 1
     while side < 2 * max(height, width):
         columns, rows = (width - 1) // side + 2, (height - 1) // side + 2
@@ -265,17 +265,17 @@ def _first_places(field: Tensor, targets: Tensor) -> Tensor:
         boxes = boxes.scatter_reduce(-1, index, numbers, "amin")
         # the last box is for points that no other box contains
         boxes = torch.cat((boxes[..., :-1], torch.full_like(boxes[..., -1:], height * width)), -1)
-        found = torch.where(found == height * width, boxes.gather(-1, here), found)
+        first = torch.where(first == height * width, boxes.gather(-1, here), first)
         side *= 2
-    known = found < height * width
-    return torch.where(known[..., None], grid[torch.where(known, found, 0)], targets)
+    is_known = first < height * width
+    return torch.where(is_known[..., None], grid[torch.where(is_known, first, 0)], targets)
 
 
 def _box_numbers(points: Tensor, side: int, columns: int, rows: int) -> Tensor:
     """The box of each point (..., N, 2); the last one for points outside all boxes."""
     x, y = ((points + 0.5) / side).floor().unbind(-1)
-    held = (x >= 0) & (y >= 0) & (x < columns) & (y < rows)  # false for NaN
-    return torch.where(held, y * columns + x, columns * rows).long()
+    inside = (x >= 0) & (y >= 0) & (x < columns) & (y < rows)  # false for NaN
+    return torch.where(inside, y * columns + x, columns * rows).long()
 
 
 def _determinants(field: Tensor) -> Tensor:
@@ -341,5 +341,5 @@ def _covered(
     count = count.unflatten(-1, (height + 1, width + 1)).cumsum(-1).cumsum(-2)
     places = torch.where(targets.isfinite(), targets, 0.0).round()
     x, y = (places.clamp(min=0).minimum(ends - 1)).long().unbind(-1)
-    found = count.flatten(-2).gather(-1, y * (width + 1) + x)
-    return found > 0.5
+    coverage = count.flatten(-2).gather(-1, y * (width + 1) + x)
+    return coverage > 0.5

@@ -19,7 +19,7 @@ def solve(matrix: Tensor, right: Tensor) -> Tensor:
 
 
 def solve_by_reflections(matrix: Tensor, right: Tensor) -> Tensor:
-    """As `solve`, by explicit Householder reflections: about 25 operations per row.
+    """The x of matrix @ x = right by explicit Householder reflections, about 25 operations per row.
 
     They need no pivoting, which depends on values. matrix (..., n, n); right (..., n, m).
     """
@@ -37,9 +37,9 @@ def solve_by_reflections(matrix: Tensor, right: Tensor) -> Tensor:
         rest = rest - normal * (2 / square) * along
         rows.append(rest[..., :1, :])
         rest = rest[..., 1:, 1:]
-    found = rows[-1][..., 1:] / rows[-1][..., :1]
+    solution = rows[-1][..., 1:] / rows[-1][..., :1]
     for row in reversed(rows[:-1]):
-        known = found.shape[-2]
-        top = (row[..., 1 + known :] - row[..., 1 : 1 + known] @ found) / row[..., :1]
-        found = torch.cat((top, found), -2)
-    return found
+        solved = solution.shape[-2]
+        top = (row[..., 1 + solved :] - row[..., 1 : 1 + solved] @ solution) / row[..., :1]
+        solution = torch.cat((top, solution), -2)
+    return solution

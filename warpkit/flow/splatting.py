@@ -139,9 +139,9 @@ def splat(
             total = backend.splat(both, places(flow), size, SPREAD)
         value, weight = total.split((image.shape[-3], 1), -3)
     if mode == "average":
-        seen = weight > LEAST
-        value = torch.where(seen, value, 0.0) / torch.where(seen, weight, 1.0)
-        weight = torch.where(seen, weight, 0.0)
+        covered = weight > LEAST
+        value = torch.where(covered, value, 0.0) / torch.where(covered, weight, 1.0)
+        weight = torch.where(covered, weight, 0.0)
     kind = image.dtype if image.is_floating_point() else real
     return Splat(convert(value, image.dtype), weight.to(kind))
 
@@ -164,10 +164,10 @@ def _weights(name: str, value: Any, mode: str, image: Tensor) -> Tensor:
         return torch.ones(shape, dtype=compute_dtype(image.dtype), device=image.device)
     weights = floats(name, "weights", value, image.device)
     checks.check_last(name, "weights", weights, *shape)
-    seen = weights.detach()
-    bad = seen.isnan() if mode != "average" else ~(seen >= 0)
+    values = weights.detach()
+    bad = values.isnan() if mode != "average" else ~(values >= 0)
     wanted = "at least 0 with mode='average'" if mode == "average" else "other than NaN"
-    checks.check_values(name, "weights", bad, wanted, seen)
+    checks.check_values(name, "weights", bad, wanted, values)
     return weights
 
 
@@ -185,9 +185,9 @@ def _softmax(
     base = points.detach().floor()
     (x, y), (height, width) = (points - base).unbind(-1), size
     batch = broadcast_shapes(logits.shape[:-3], points.shape[:-3])
-    held = logits.clamp(-LARGEST_LOGIT, LARGEST_LOGIT).expand(*batch, *logits.shape[-3:])
+    limited = logits.clamp(-LARGEST_LOGIT, LARGEST_LOGIT).expand(*batch, *logits.shape[-3:])
     taps: list[tuple[Tensor, Tensor, Tensor]] = []
-    peak = torch.full_like(held.detach().flatten(-2)[..., :1], -torch.inf)
+    peak = torch.full_like(limited.detach().flatten(-2)[..., :1], -torch.inf)
     peak = peak.expand(*batch, 1, height * width)
     for row, along_y in ((0, 1 - y), (1, y)):
         for column, along_x in ((0, 1 - x), (1, x)):
@@ -198,14 +198,14 @@ def _softmax(
             reaches = reaches & (share.detach() > LEAST) & (logits.detach() > -torch.inf)
             place = torch.where(reaches.movedim(-3, -1), place, NOWHERE)
             index = torch.where(reaches, (v * width + u)[..., None, :, :], 0.0).long().flatten(-2)
-            level = torch.where(reaches, held.detach(), -torch.inf).flatten(-2)
+            level = torch.where(reaches, limited.detach(), -torch.inf).flatten(-2)
             peak = peak.scatter_reduce(-1, index, level, "amax")
             taps.append((place, torch.where(reaches, share, 0.0), index))
     total = torch.zeros_like(image[..., :1, :1, :1])
     for place, share, index in taps:
-        largest = peak.gather(-1, index).unflatten(-1, held.shape[-2:])
+        largest = peak.gather(-1, index).unflatten(-1, limited.shape[-2:])
         # the shift cancels in the mean, so it is treated as constant
-        below = torch.where(share.detach() > 0, held - largest, -torch.inf)
+        below = torch.where(share.detach() > 0, limited - largest, -torch.inf)
         share, factor = share.to(image.dtype), (share * below.exp()).to(image.dtype)
         total = total + add(
             stacked(image * factor, torch.cat((factor, share.expand_as(factor)), -3)),

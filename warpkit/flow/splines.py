@@ -126,8 +126,8 @@ def thin_plate_points(
     points, source, target and smoothing; the second order only for points apart from the sources.
 
     >>> square = [[0.0, 0.0], [2.0, 0.0], [0.0, 2.0], [2.0, 2.0]]
-    >>> moved = thin_plate_points([[1.0, 0.5]], square, [[2 * x, y + 1] for x, y in square])
-    >>> moved.round(decimals=4)
+    >>> result = thin_plate_points([[1.0, 0.5]], square, [[2 * x, y + 1] for x, y in square])
+    >>> result.round(decimals=4)
     tensor([[2.0000, 1.5000]])
     """
     name = "thin_plate_points"
@@ -143,8 +143,8 @@ def thin_plate_points(
     finite = points.detach().isfinite().all(-1, keepdim=True)
     # a point without a solution does not affect other gradients
     safe = torch.where(finite, points, 0.0)
-    moved = torch.where(finite, safe + _evaluate(fit, safe), torch.nan).to(dtype)
-    return moved[..., 0, :] if single else moved
+    result = torch.where(finite, safe + _evaluate(fit, safe), torch.nan).to(dtype)
+    return result[..., 0, :] if single else result
 
 
 def _pairs(
@@ -288,7 +288,6 @@ class PlateAgain(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, *inputs: Tensor) -> Tensor:
-        """As `_plate`."""
         ctx.save_for_backward(*inputs)
         return _plate(*inputs)
 
@@ -303,8 +302,8 @@ class PlateAgain(torch.autograd.Function):
                 for t, want in zip(ctx.saved_tensors, wanted, strict=True)
             ]
             needed = [t for t, want in zip(inputs, wanted, strict=True) if want]
-            found = torch.autograd.grad(_plate(*inputs), needed, grads[0], create_graph=twice)
-        parts = iter(found)
+            gradients = torch.autograd.grad(_plate(*inputs), needed, grads[0], create_graph=twice)
+        parts = iter(gradients)
         return tuple(next(parts) if want else None for want in wanted)
 
 

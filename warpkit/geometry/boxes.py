@@ -159,8 +159,8 @@ def transform_boxes(boxes: BoxesLike, matrix: MatrixLike) -> Tensor:
     good = (ahead.all(-1) | (w.detach() < 0).all(-1))[..., None]
     u, v = (torch.where(good, part, 0.0) / torch.where(good, w, 1.0) for part in (u, v))
     sides = u.amin(-1), v.amin(-1), u.amax(-1), v.amax(-1)
-    moved = torch.where(good, torch.stack(sides, dim=-1) + 0.5, torch.nan).to(dtype)
-    return moved[..., 0, :] if single else moved
+    result = torch.where(good, torch.stack(sides, dim=-1) + 0.5, torch.nan).to(dtype)
+    return result[..., 0, :] if single else result
 
 
 def check_boxes(function: str, boxes: Tensor) -> Tensor:

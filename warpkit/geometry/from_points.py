@@ -159,11 +159,11 @@ def _with_collinear(
     wanted = "four points of which no three are on a line, unless those of `dst` are too"
     checks.check_values(name, "src", flat, wanted)
     src, dst = (p.expand(*several.shape, 4, 2)[several] for p in (src, dst))
-    found, carried = quads.closest_to_affine(src, dst)
+    closest, carried = quads.closest_to_affine(src, dst)
     none = torch.zeros_like(several).masked_scatter(several, ~carried) & bent
     checks.check_values(name, "src", none, wanted)
-    found = quads.normalised(found, quads.origin_is_far(found, src, dtype))
-    return matrix.masked_scatter(several[..., None, None], found)
+    closest = quads.normalised(closest, quads.origin_is_far(closest, src, dtype))
+    return matrix.masked_scatter(several[..., None, None], closest)
 
 
 def weighted_pairs(
@@ -173,8 +173,8 @@ def weighted_pairs(
 
     Also returns the type of the result.
     """
-    given = (src, dst) if weights is None else (src, dst, weights)
-    device, dtype = checks.result_kind(*given)
+    arguments = (src, dst) if weights is None else (src, dst, weights)
+    device, dtype = checks.result_kind(*arguments)
     src, dst = (floats(name, a, p, device) for a, p in (("src", src), ("dst", dst)))
     if src.ndim < 2 or src.shape[-1] != 2 or src.shape[-2] < minimum:
         wanted = f"of shape (..., N, 2) with N of at least {minimum}"

@@ -204,5 +204,5 @@ def transform_points(matrix: MatrixLike, points: PointsLike) -> Tensor:
     points, single = as_points(name, points, device)
     checks.broadcast_batch(name, matrix=matrix.shape[:-2], points=points.shape[:-2])
     x, y = points.double().unbind(-1)
-    moved = map_points(matrix.double(), x, y).to(dtype)
-    return moved[..., 0, :] if single else moved
+    result = map_points(matrix.double(), x, y).to(dtype)
+    return result[..., 0, :] if single else result

@@ -64,11 +64,11 @@ def from_theta(
     """
     name = "from_theta"
     _, dtype = checks.result_kind(theta)
-    given, theta = theta, as_matrix(name, theta, "theta")
+    original, theta = theta, as_matrix(name, theta, "theta")
     size_in, size_out = _sides(name, size_in, size_out, align_corners)
-    if isinstance(given, Tensor):
+    if isinstance(original, Tensor):
         warn_if_16_bits(
-            name, "theta", given, [max(sides) for sides in zip(size_in, size_out, strict=True)]
+            name, "theta", original, [max(sides) for sides in zip(size_in, size_out, strict=True)]
         )
     matrix = inverse_map(inverse_of_theta(theta.double(), size_in, size_out, align_corners))
     checks.check_values(name, "theta", matrix.isnan().any(-1).any(-1), "invertible")
