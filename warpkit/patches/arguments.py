@@ -29,13 +29,13 @@ from warpkit.geometry.boxes import check_boxes, read_boxes
 
 
 @dataclass(frozen=True)
-class Given:
+class ImageArgument:
     """The images of a call, as passed and in the type of the computation.
 
     Not a tuple, whose properties Dynamo could not trace before torch 2.8.
     """
 
-    given: Tensor
+    original: Tensor
     """The images; of a list, the first."""
     pixels: canvases.Images
     """The images in the type of the computation; for labels, their bits."""
@@ -60,23 +60,23 @@ class Given:
     @property
     def batched(self) -> bool:
         """Whether the images are a batch (B, C, H, W), as passed."""
-        return self.given.ndim == 4
+        return self.original.ndim == 4
 
     @property
     def channels(self) -> int:
-        return self.given.shape[-3]
+        return self.original.shape[-3]
 
     def rounded(self, values: Tensor) -> Tensor:
         """Values after the rounding that writing them to the given images would cause."""
-        return values if self.of_labels else convert(values, self.given.dtype).to(values.dtype)
+        return values if self.of_labels else convert(values, self.original.dtype).to(values.dtype)
 
     @property
     def of_labels(self) -> bool:
-        return self.given.dtype in checks.LABELS
+        return self.original.dtype in checks.LABELS
 
     def converted(self, batch: Tensor) -> Tensor:
         """Values (N, C, h, w) of the computation, in the type of the given images."""
-        dtype = self.given.dtype
+        dtype = self.original.dtype
         return from_words(batch, dtype) if self.of_labels else convert(batch, dtype)
 
     def painted(
@@ -96,23 +96,23 @@ class Given:
         if self.listed is None:
             result = paint(self.pixels, image_of)
             assert isinstance(result, Tensor)
-            result = self.converted(result).reshape(self.given.shape)
-            return restore_memory_format(result, self.given)
+            result = self.converted(result).reshape(self.original.shape)
+            return restore_memory_format(result, self.original)
         count = len(self.listed)
-        known = (image_of >= 0) & (image_of < count)
-        used = torch.where(known, image_of, count).unique()
-        chosen = [number for number in used.tolist() if number < count]
+        is_known = (image_of >= 0) & (image_of < count)
+        numbers = torch.where(is_known, image_of, count).unique()
+        chosen = [number for number in numbers.tolist() if number < count]
         results = list(self.listed)
         if chosen:
-            at = torch.searchsorted(used, image_of)
+            at = torch.searchsorted(numbers, image_of)
             images = tuple(self.pixels[number] for number in chosen)
-            found = paint(images, torch.where(known, at, -1))
-            for number, result in zip(chosen, found, strict=True):
+            pictures = paint(images, torch.where(is_known, at, -1))
+            for number, result in zip(chosen, pictures, strict=True):
                 results[number] = self.converted(result[None]).squeeze(0).contiguous()
         return results
 
 
-def images(function: str, value: Any, *, computed: bool = True) -> Given:
+def images(function: str, value: Any, *, computed: bool = True) -> ImageArgument:
     """Images (B, C, H, W), or one (C, H, W), or a list of these, of different sizes.
 
     computed: whether the pixels are those of the computation; otherwise those of the images.
@@ -124,7 +124,7 @@ def images(function: str, value: Any, *, computed: bool = True) -> Given:
         wanted = "of shape (B, C, H, W) or (C, H, W)"
         checks.fail(function, "images", wanted, checks.shape_of(image))
     batch = image if image.ndim == 4 else image[None]
-    return Given(image, to_computation(batch) if computed else batch)
+    return ImageArgument(image, to_computation(batch) if computed else batch)
 
 
 def to_computation(batch: Tensor) -> Tensor:
@@ -134,7 +134,7 @@ def to_computation(batch: Tensor) -> Tensor:
     return batch.to(compute_dtype(batch.dtype))
 
 
-def _listed(function: str, value: Sequence[Any], computed: bool) -> Given:
+def _listed(function: str, value: Sequence[Any], computed: bool) -> ImageArgument:
     """A list of images (C, H_i, W_i)."""
     if not value:
         checks.fail(function, "images", "a list of at least one image", "an empty list")
@@ -147,9 +147,9 @@ def _listed(function: str, value: Sequence[Any], computed: bool) -> Given:
             if this == like and image.ndim == 3:
                 continue
         _check_listed(function, f"images[{number}]", image, first)
-    given = tuple(value)
-    items = tuple(to_computation(image[None])[0] for image in given) if computed else given
-    return Given(first, items, given)
+    originals = tuple(value)
+    items = tuple(to_computation(image[None])[0] for image in originals) if computed else originals
+    return ImageArgument(first, items, originals)
 
 
 def _check_listed(function: str, name: str, image: Any, first: Tensor) -> None:
@@ -167,10 +167,10 @@ def _check_listed(function: str, name: str, image: Any, first: Tensor) -> None:
 
 
 def check_whole(
-    function: str, data: Given, mask: object, opacity: object, edge: object = "hard"
+    function: str, data: ImageArgument, mask: object, opacity: object, edge: object = "hard"
 ) -> None:
     """Raise an error if labels would be blended: they are painted completely or not at all."""
-    dtype = data.given.dtype
+    dtype = data.original.dtype
     whole = mask is None or (isinstance(mask, Tensor) and mask.dtype == torch.bool)
     checks.check_labels(function, "mask", mask, dtype, "None or of booleans", whole)
     one = isinstance(opacity, int | float) and opacity == 1
@@ -185,19 +185,19 @@ def _empty(value: Any, *item: int) -> Any:
 
 
 def boxes(
-    function: str, value: Any, index: Any, data: Given
+    function: str, value: Any, index: Any, data: ImageArgument
 ) -> tuple[Tensor, Tensor, Tensor | None]:
     """Boxes of any kind, (N, 4), (N, 5) or (N, 4, 2), and the index (N,) of each one's image.
 
     Also which of them are valid, (N,), or None if the values could be checked: then all are.
     """
     value = _empty(read_boxes(value), 4)
-    value = checks.as_float(function, "boxes", value, data.given.device)
+    value = checks.as_float(function, "boxes", value, data.original.device)
     kind = kind_of_boxes(value.shape)
     if kind is None or value.ndim != (3 if kind == QUAD else 2):
         wanted = "of shape (N, 4), (N, 5) or (N, 4, 2)"
         checks.fail(function, "boxes", wanted, checks.shape_of(value))
-    checks.check_device(function, "boxes", value, data.given.device)
+    checks.check_device(function, "boxes", value, data.original.device)
     bad = check_boxes(function, value)
     warn_if_relative_boxes(function, value[:, :4].flatten(1), min(data.sizes, key=min))
     warn_if_16_bit_numbers(function, "boxes", value, data.sizes)
@@ -209,9 +209,9 @@ def boxes(
     return value, index, ~bad & (index >= 0) & (index < data.count)
 
 
-def image_index(function: str, value: Any, count: int, data: Given) -> Tensor:
+def image_index(function: str, value: Any, count: int, data: ImageArgument) -> Tensor:
     """The image of each object, (N,) int64; None if there is one image."""
-    batch, device = data.count, data.given.device
+    batch, device = data.count, data.original.device
     if value is None:
         if batch != 1:
             wanted = f"given for {batch} images"
@@ -237,15 +237,15 @@ def image_index(function: str, value: Any, count: int, data: Given) -> Tensor:
 def matrices(
     function: str,
     value: Any,
-    data: Given,
+    data: ImageArgument,
     shapes: Sequence[tuple[int, int]],
     count: int | None = None,
     flat: bool = False,
 ) -> Tensor:
     """Matrices (N, rows, 3); with `flat`, (N, 6) is accepted, too, and becomes (N, 2, 3)."""
     value = _empty(value, *shapes[0])
-    value = checks.as_float(function, "matrices", value, data.given.device)
-    checks.check_device(function, "matrices", value, data.given.device)
+    value = checks.as_float(function, "matrices", value, data.original.device)
+    checks.check_device(function, "matrices", value, data.original.device)
     n = "N" if count is None else count
     wanted = " or ".join([f"({n}, {a}, {b})" for a, b in shapes] + [f"({n}, 6)"] * flat)
     result = value.unflatten(1, (2, 3)) if flat and value.shape[1:] == (6,) else value
@@ -262,7 +262,7 @@ def per_object(
     value: Any,
     count: int,
     item: tuple[int | str, ...],
-    data: Given,
+    data: ImageArgument,
 ) -> Tensor:
     """A value (N, *item), or `item` for all objects, as (N or 1, *item) of its own type."""
     one = "(" + ", ".join(map(str, item)) + ")"
@@ -280,14 +280,14 @@ def per_object(
     fits = fits and all(want in (got, "h", "w") for got, want in zip(shape, item, strict=True))
     if not fits or (value.ndim == 4 and len(value) != count):
         checks.fail(function, argument, wanted, checks.shape_of(value))
-    checks.check_device(function, argument, value, data.given.device)
+    checks.check_device(function, argument, value, data.original.device)
     return value if value.ndim == 4 else value[None]
 
 
-def patches(function: str, value: Any, count: int, data: Given) -> Tensor:
+def patches(function: str, value: Any, count: int, data: ImageArgument) -> Tensor:
     """Patches (N or 1, C, h, w) in the type of the computation, in the range of the images."""
     value = per_object(function, "patches", value, count, (data.channels, "h", "w"), data)
-    kind, own_dtype = data.given.dtype, value.dtype
+    kind, own_dtype = data.original.dtype, value.dtype
     if own_dtype.is_floating_point != kind.is_floating_point and own_dtype != torch.bool:
         wanted = "floats" if kind.is_floating_point else "integers"
         wanted += f", as the images of {kind} are (1.0 in floats is 255 in bytes: convert one)"
@@ -295,7 +295,7 @@ def patches(function: str, value: Any, count: int, data: Given) -> Tensor:
     return as_words(saturated(value, kind)) if data.of_labels else value.to(data.dtype)
 
 
-def mask(function: str, value: Any, space: str | None, count: int, data: Given) -> Tensor:
+def mask(function: str, value: Any, space: str | None, count: int, data: ImageArgument) -> Tensor:
     """A mask (N or 1, 1, h, w), as large as the images if it covers them.
 
     It is converted to the type of the computation, except for bytes: a box may need few of them.
@@ -312,9 +312,9 @@ def mask(function: str, value: Any, space: str | None, count: int, data: Given) 
     return value if value.dtype in (torch.bool, torch.uint8) else value.to(data.dtype)
 
 
-def flows(function: str, value: Any, count: int, data: Given) -> Tensor:
+def flows(function: str, value: Any, count: int, data: ImageArgument) -> Tensor:
     """Flows (N or 1, h, w, 2) of patches, float64."""
-    device = data.given.device
+    device = data.original.device
     flow = checks.as_float(function, "flow", value, device, torch.float64)
     checks.check_device(function, "flow", flow, device)
     fits = flow.ndim in (3, 4) and flow.shape[-1] == 2 and 0 not in flow.shape[-3:]
@@ -328,22 +328,22 @@ def flows(function: str, value: Any, count: int, data: Given) -> Tensor:
     return (flow if flow.ndim == 4 else flow[None]).double()
 
 
-def opacity(function: str, value: Any, count: int, data: Given) -> Tensor | None:
+def opacity(function: str, value: Any, count: int, data: ImageArgument) -> Tensor | None:
     """Opacity () or (N,), in the type of the computation; None for 1, which needs no blending."""
     if isinstance(value, (int, float)) and value == 1:
         return None
-    value = checks.as_float(function, "opacity", value, data.given.device, torch.float64)
+    value = checks.as_float(function, "opacity", value, data.original.device, torch.float64)
     if value.ndim and value.shape != (count,):
         wanted = f"a number or of shape ({count},)"
         checks.fail(function, "opacity", wanted, checks.shape_of(value))
-    checks.check_device(function, "opacity", value, data.given.device)
+    checks.check_device(function, "opacity", value, data.original.device)
     return value.to(data.dtype)
 
 
-def border_value(function: str, value: Any, count: int, data: Given) -> Tensor:
+def border_value(function: str, value: Any, count: int, data: ImageArgument) -> Tensor:
     """The border value (C or 1, N or 1), in the type of the computation."""
     shape, rule = (count, data.channels, 1, 1), SamplingRule("bilinear", "constant")
-    value = fill.border_value(function, data.given, shape, rule, value)
+    value = fill.border_value(function, data.original, shape, rule, value)
     if data.of_labels:
         value = as_words(
             value.reshape(-1, *(value.shape[-3:] or (1, 1, 1))).expand(-1, data.channels, 1, 1)
@@ -351,10 +351,10 @@ def border_value(function: str, value: Any, count: int, data: Given) -> Tensor:
     return value[..., 0, 0].reshape(-1, value.shape[-3]).mT if value.ndim else value[None, None]
 
 
-def canvas(name: str, value: Any) -> Given:
+def canvas(name: str, value: Any) -> ImageArgument:
     """Images to paint on."""
     data = images(name, value)
-    if data.given.is_meta:
+    if data.original.is_meta:
         wanted = "on a device that holds values: the number of painted pixels depends on them"
         checks.fail(name, "images", wanted, "meta")
     return data

@@ -89,12 +89,14 @@ def crop_patches(
     boxes, index, good = arguments.boxes(name, boxes, image_index, data)
     height, width = checks.check_size(name, "size", size)
     rule = parse_rule(name, interpolation, border, "exact")
-    check_nearest(name, rule, data.given)
+    check_nearest(name, rule, data.original)
     if rule.border == "transparent":
         checks.fail(name, "border", "a border other than 'transparent'", repr(border))
     samples = check_antialias(name, antialias)
-    checks.check_labels(name, "antialias", antialias, data.given.dtype, "False", samples is False)
-    warn_of_lost_gradients(name, data.given, rule.interpolation, boxes=boxes)
+    checks.check_labels(
+        name, "antialias", antialias, data.original.dtype, "False", samples is False
+    )
+    warn_of_lost_gradients(name, data.original, rule.interpolation, boxes=boxes)
     fill = arguments.border_value(name, border_value, boxes.shape[0], data)
     upright = kind_of_boxes(boxes.shape) == UPRIGHT
     to_source = patch_matrix(frame_of(boxes.double()), (height, width))
@@ -103,12 +105,12 @@ def crop_patches(
     if rule.interpolation == "nearest":  # no gradient: the result should not require one
         to_source = to_source.detach()
     by_item, size = fill.mT[..., None, None], (height, width)
-    found = None
+    windows = None
     if data.of_labels or data.dtype != compute_dtype(data.dtype):
-        given = data.pixels, arguments.to_computation, to_source, index, size, rule
-        found = read_windows(*given)
-        found = found or (_computed(data.pixels), to_source, index)
-    pixels, to_source, index = found or (data.pixels, to_source, index)
+        reading = data.pixels, arguments.to_computation, to_source, index, size, rule
+        windows = read_windows(*reading)
+        windows = windows or (_computed(data.pixels), to_source, index)
+    pixels, to_source, index = windows or (data.pixels, to_source, index)
 
     def sampled(places: Tensor, size: tuple[int, int]) -> Tensor:
         """The images at places (N, 2 or 3, 3) or (N, *size, 2)."""

@@ -36,7 +36,7 @@ def mean_painter(
     boxes: Rectangles,
     samples: bool | int,
 ) -> Painter:
-    """As `patch_painter`, averaged over each pixel's square as `antialias.warp` does.
+    """A `patch_painter` that averages over each pixel's square, as `antialias.warp` does.
 
     patches (N or 1, C, h, w); mask (N or 1, 1, h, w). Each patch is warped to the size of its
     rectangle, together with those of similar sizes, by the backend that is fast at warps.
@@ -49,32 +49,32 @@ def mean_painter(
     nothing = layers.new_zeros(())
 
     def plain(image: Tensor, to_source: Tensor, fill: Tensor, size: tuple[int, int]) -> Tensor:
-        """As `antialias.PlainWarp`: image (..., C, H, W), to_source (..., 2 or 3, 3), fill ()."""
+        """A `PlainWarp`: image (..., C, H, W), to_source (..., 2 or 3, 3), fill ()."""
         return backend.warp(image, to_source, size, fill, options.rule)
 
     sides = torch.stack((boxes.height, boxes.width), dim=-1)
     begins, steps = torch.zeros_like(boxes.left), boxes.width
     pieces: list[Tensor] = [layers.new_zeros(layers.shape[1], 0)]
-    held = 0
+    total = 0
     # sides of one power of two: at most four times the pixels
     kinds = torch.frexp(sides.double()).exponent
     for kind in kinds[(sides > 0).all(-1)].unique(dim=0):
         objects = (kinds == kind).all(-1).nonzero()[:, 0]
         height, width = sides[objects].amax(0).tolist()
         chosen = layers[objects] if len(layers) > 1 else layers
-        given = (chosen, options.to_source[objects], (height, width), nothing)
-        found = antialias.warp(name, plain, *given, options.rule, samples)
+        arguments = (chosen, options.to_source[objects], (height, width), nothing)
+        picture = antialias.warp(name, plain, *arguments, options.rule, samples)
         numbers = torch.arange(len(objects), device=objects.device)
-        begins = begins.index_copy(0, objects, held + numbers * (height * width))
+        begins = begins.index_copy(0, objects, total + numbers * (height * width))
         steps = steps.index_fill(0, objects, width)
-        pieces.append(found.movedim(1, 0).flatten(1))
-        held += len(objects) * height * width
+        pieces.append(picture.movedim(1, 0).flatten(1))
+        total += len(objects) * height * width
     values = torch.cat(pieces, 1)
 
     def painter(pixels: Pixels) -> tuple[Tensor, Tensor | None]:
         at = begins[pixels.object] + pixels.y * steps[pixels.object] + pixels.x
-        found = columns(values, at)
-        return with_opacity(options, pixels, found[:-1], found[-1])
+        picture = columns(values, at)
+        return with_opacity(options, pixels, picture[:-1], picture[-1])
 
     return painter
 
@@ -102,15 +102,15 @@ def repeated_painter(plain: Painter, options: LayerOptions, samples: bool | int)
     def painter(pixels: Pixels) -> tuple[Tensor, Tensor | None]:
         counts = counts_of(pixels)
         order: list[Tensor] = []
-        found: list[Any] = []
+        layers: list[Any] = []
         for kind in counts.unique(dim=0):
             chosen = (counts == kind).all(-1).nonzero()[:, 0]
             order.append(chosen)
-            found.append(_mean(plain, pixels.take(chosen), *kind.tolist()))
-        if not found:
+            layers.append(_mean(plain, pixels.take(chosen), *kind.tolist()))
+        if not layers:
             return plain(pixels)
         back = torch.cat(order).argsort()
-        colours, alphas = zip(*found, strict=True)
+        colours, alphas = zip(*layers, strict=True)
         return torch.cat(colours, 1)[:, back], torch.cat(alphas)[back]
 
     return painter

@@ -88,19 +88,21 @@ def paste_patches(
     count = len(matrices)
     index = arguments.image_index(name, image_index, count, data)
     rule = parse_rule(name, interpolation, "constant", "exact")
-    check_nearest(name, rule, data.given)
-    warn_of_lost_gradients(name, data.given, rule.interpolation, matrices=matrices, flow=flow)
+    check_nearest(name, rule, data.original)
+    warn_of_lost_gradients(name, data.original, rule.interpolation, matrices=matrices, flow=flow)
     arguments.check_whole(name, data, mask, opacity)
     samples = check_antialias(name, antialias)
-    checks.check_labels(name, "antialias", antialias, data.given.dtype, "False", samples is False)
+    checks.check_labels(
+        name, "antialias", antialias, data.original.dtype, "False", samples is False
+    )
     patches = arguments.patches(name, patches, count, data)
     size = (patches.shape[-2], patches.shape[-1])
     if mask is not None:
         mask = arguments.per_object(name, "mask", mask, count, (1, *size), data).to(data.dtype)
     alpha = arguments.opacity(name, opacity, count, data)
     bend = None if flow is None else arguments.flows(name, flow, count, data)
-    given = _Objects(patches, matrices, mask, alpha, bend)
-    return data.painted(index, partial(_pasted, name, given, rule, samples, data.batched))
+    kit = _Objects(patches, matrices, mask, alpha, bend)
+    return data.painted(index, partial(_pasted, name, kit, rule, samples, data.batched))
 
 
 class _Objects(NamedTuple):
@@ -115,7 +117,7 @@ class _Objects(NamedTuple):
 
 def _pasted(
     name: str,
-    given: _Objects,
+    kit: _Objects,
     rule: SamplingRule,
     samples: bool | int,
     batched: bool,
@@ -123,7 +125,7 @@ def _pasted(
     index: Tensor,
 ) -> Images:
     """Images of the computation, with each patch pasted on the image of its index (N,)."""
-    patches, matrices, mask, alpha, bend = given
+    patches, matrices, mask, alpha, bend = kit
     canvas = canvas_of(images)
     size = (patches.shape[-2], patches.shape[-1])
     frame = size if bend is None else (bend.shape[-3], bend.shape[-2])

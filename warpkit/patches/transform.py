@@ -140,21 +140,21 @@ def transform_patches(
     ):
         checks.check_name(name, argument, value, names)
     rule = parse_rule(name, interpolation, border, "exact")
-    check_nearest(name, rule, data.given)
+    check_nearest(name, rule, data.original)
     arguments.check_whole(name, data, mask, opacity, edge)
     count, soft = len(boxes), edge == "soft"
     if soft and kind_of_boxes(boxes.shape) != UPRIGHT:
         checks.fail(name, "edge", "'hard' for rotated boxes and four corners", repr(edge))
     matrices = arguments.matrices(name, matrices, data, ((2, 3),), count, flat=space == "theta")
-    followed = {} if soft and data.given.is_floating_point() else {"boxes": boxes}
-    warn_of_lost_gradients(name, data.given, rule.interpolation, **followed, matrices=matrices)
+    followed = {} if soft and data.original.is_floating_point() else {"boxes": boxes}
+    warn_of_lost_gradients(name, data.original, rule.interpolation, **followed, matrices=matrices)
     alpha = arguments.opacity(name, opacity, count, data)
     fill = arguments.border_value(name, border_value, count, data)
     if mask is not None:
         mask = arguments.mask(name, mask, mask_space, count, data)
-    given = _Objects(boxes, matrices, good, mask, alpha, fill)
+    kit = _Objects(boxes, matrices, good, mask, alpha, fill)
     options = _Options(rule, space, mask_space, overlap, soft, data.rounded, data.batched)
-    return data.painted(index, partial(_transformed, given, options))
+    return data.painted(index, partial(_transformed, kit, options))
 
 
 class _Objects(NamedTuple):
@@ -181,9 +181,9 @@ class _Options(NamedTuple):
     batched: bool
 
 
-def _transformed(given: _Objects, options: _Options, images: Images, index: Tensor) -> Images:
+def _transformed(kit: _Objects, options: _Options, images: Images, index: Tensor) -> Images:
     """Images of the computation, with each object transformed in the image of its index (N,)."""
-    boxes, matrices, good, mask, alpha, fill = given
+    boxes, matrices, good, mask, alpha, fill = kit
     rule, space, mask_space, overlap, soft, rounded, batched = options
     canvas, one = canvas_of(images), listed(images)[0]
     frames = rows = None

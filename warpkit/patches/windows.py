@@ -30,18 +30,22 @@ def read_windows(
     index (N,), within the images. None if that is more than all images, or where images have a
     gradient, which would be as large as an image for each window, or values cannot be read.
     """
-    given = listed(images)
-    if given[0].device.type != "cpu" or len(index) == 0 or not is_eager(*given, to_source, index):
+    sources = listed(images)
+    if (
+        sources[0].device.type != "cpu"
+        or len(index) == 0
+        or not is_eager(*sources, to_source, index)
+    ):
         return None
-    if wants_gradient(*given):
+    if wants_gradient(*sources):
         return None
-    sides = torch.tensor([image.shape[-2:] for image in given], device="cpu")
-    sides = sides[index] if len(given) > 1 else sides.expand(len(index), 2)
+    sides = torch.tensor([image.shape[-2:] for image in sources], device="cpu")
+    sides = sides[index] if len(sources) > 1 else sides.expand(len(index), 2)
     ends = _ends(to_source.detach(), size, sides, rule)
     if ends is None:
         return None
     first, last = ends
-    if int((last - first).prod(1).sum()) >= sum(image[..., 0, :, :].numel() for image in given):
+    if int((last - first).prod(1).sum()) >= sum(image[..., 0, :, :].numel() for image in sources):
         return None
     parts = []
     for number, (top, left), (bottom, right) in zip(
@@ -50,8 +54,8 @@ def read_windows(
         part = images[number][:, top:bottom, left:right]
         parts.append(compute(part[None])[0])
     corner = first.to(to_source.dtype)
-    moved = _moved(to_source, corner[:, 1], corner[:, 0])
-    return tuple(parts), moved, torch.arange(len(index), device="cpu")
+    shifted = _moved(to_source, corner[:, 1], corner[:, 0])
+    return tuple(parts), shifted, torch.arange(len(index), device="cpu")
 
 
 def _ends(

@@ -51,8 +51,8 @@ class Geometric(v2.Transform):
         wanted = "under torch.jit.script, which runs torchvision.transforms." + scripted.__name__
         modes = [mode.value for mode in InterpolationMode]
         if getattr(self, "interpolation", modes[0]) not in modes:
-            known = f"one of {', '.join(map(repr, modes))} {wanted}"
-            checks.fail(name, "interpolation", known, repr(self.interpolation))
+            requirement = f"one of {', '.join(map(repr, modes))} {wanted}"
+            checks.fail(name, "interpolation", requirement, repr(self.interpolation))
         params = super()._extract_params_for_v1_transform()
         defaults = {
             argument: parameter.default

@@ -42,22 +42,22 @@ class BatchRun(Run):
 
     def maps(self, params: dict[str, Any], size: tuple[int, int]) -> list[ComposedMap]:
         """The map of each image of a batch of `size` (H, W)."""
-        known = params.setdefault("composed", {})
-        if size not in known:
-            known[size] = [self.composed({"draws": draws}, size) for draws in params["draws"]]
-            sizes = {composed.size for composed in known[size]}
+        maps_of = params.setdefault("composed", {})
+        if size not in maps_of:
+            maps_of[size] = [self.composed({"draws": draws}, size) for draws in params["draws"]]
+            sizes = {composed.size for composed in maps_of[size]}
             if len(sizes) > 1:
                 wanted = "of transforms that give every image of a batch one size with "
                 wanted += "per_image=True (add a Resize after an expand=True)"
                 checks.fail("Fused", "transforms", wanted, sorted(sizes))
-        return known[size]
+        return maps_of[size]
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
         """One batch under the drawn `params`."""
         batch, count = batch_of(inpt), len(params["draws"])
         if batch != count:
             checks.fail("Fused", "inpt", f"of the batch of {count} that was drawn for", batch)
-        if all(drawn is None for draws in params["draws"] for drawn in draws):
+        if all(draw is None for draws in params["draws"] for draw in draws):
             return inpt
         if all(
             isinstance(transform, (Resize, CenterCrop, v2.Pad)) for transform in self.transforms

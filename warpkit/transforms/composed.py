@@ -81,11 +81,11 @@ def sees_inside(mapping: Tensor, size: tuple[int, int], source: tuple[int, int])
     depths = [g * x + h * y + i for x, y in corners]
     if not (min(depths) > 0 or max(depths) < 0):
         return False  # the horizon crosses it, or there is no map
-    seen = [
+    ends = [
         ((a * x + b * y + c) / w, (d * x + e * y + f) / w)
         for (x, y), w in zip(corners, depths, strict=True)
     ]
-    return all(low <= x <= right and low <= y <= bottom for x, y in seen)
+    return all(low <= x <= right and low <= y <= bottom for x, y in ends)
 
 
 def _to_edges(points: Tensor) -> Tensor:

@@ -105,11 +105,11 @@ def pixels_of(picture: PIL.Image.Image) -> Tensor:
     return torch.from_numpy(array if array.ndim == 3 else array[..., None]).permute(2, 0, 1)
 
 
-def retyped(result: Tensor, given: Any, **changes: Any) -> Any:
+def retyped(result: Tensor, like: Any, **changes: Any) -> Any:
     """A result of any shape in the type of the input, a tensor or one of torchvision's."""
-    if not isinstance(given, tv_tensors.TVTensor):
+    if not isinstance(like, tv_tensors.TVTensor):
         return result
-    return tv_tensors.wrap(result, like=given, **changes)  # pyright: ignore
+    return tv_tensors.wrap(result, like=like, **changes)  # pyright: ignore
 
 
 def fill_of(name: str, transform: Any, inpt: Any) -> Callable[[Tensor], Any]:

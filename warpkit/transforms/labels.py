@@ -34,18 +34,18 @@ def move_keypoints(
     points: Any, composed: ComposedMap, offsets: Sequence[tuple[float, float]]
 ) -> Any:
     """Move key points, which each mapping counts from (-x, -y) of its offset, in pixels."""
-    moved = points.as_subclass(Tensor).double()
-    shape, moved = moved.shape, moved.reshape(-1, 2)
+    xy = points.as_subclass(Tensor).double()
+    shape, xy = xy.shape, xy.reshape(-1, 2)
     pending = torch.eye(3, dtype=torch.float64, device="cpu")
     for mapping, offset in zip(composed.mappings, offsets, strict=True):
         if is_matrix(mapping):
             pending = counted_from(mapping, offset) @ pending
             continue
-        there = transform_points(pending.to(moved.device), moved)
-        moved = _by_flow(there - moved.new_tensor(offset), mapping) + moved.new_tensor(offset)
+        there = transform_points(pending.to(xy.device), xy)
+        xy = _by_flow(there - xy.new_tensor(offset), mapping) + xy.new_tensor(offset)
         pending = torch.eye(3, dtype=torch.float64, device="cpu")
-    moved = transform_points(pending.to(moved.device), moved).reshape(shape).to(points.dtype)
-    return retyped(moved, points, canvas_size=composed.size)
+    xy = transform_points(pending.to(xy.device), xy).reshape(shape).to(points.dtype)
+    return retyped(xy, points, canvas_size=composed.size)
 
 
 def move_boxes(boxes: Any, composed: ComposedMap, clamps: bool) -> Any:
@@ -60,14 +60,14 @@ def move_boxes(boxes: Any, composed: ComposedMap, clamps: bool) -> Any:
     numbers = wide.as_subclass(Tensor)
     if rotated:
         quads = outline(numbers.reshape(-1, 4, 2), composed, 1)
-        moved = _in_order(quads[:, :4]).reshape(-1, 8)
+        edges = _in_order(quads[:, :4]).reshape(-1, 8)
     else:
         corners = numbers[:, [0, 1, 2, 1, 2, 3, 0, 3]].reshape(-1, 4, 2)
         longest = (numbers[:, 2:] - numbers[:, :2]).abs().amax()
         spans = min(max(ceil(longest.nan_to_num(MOST_POINTS).item()), 1), MOST_POINTS)
         least_greatest = torch.aminmax(outline(corners, composed, spans), dim=1)
-        moved = torch.cat(tuple(least_greatest), dim=1)
-    result = retyped(moved, wide, canvas_size=size)
+        edges = torch.cat(tuple(least_greatest), dim=1)
+    result = retyped(edges, wide, canvas_size=size)
     if rotated:
         # torchvision has the rectangle about a quad, and its clamping, in this function alone
         still = {"angle": 0.0, "translate": [0, 0], "scale": 1.0, "shear": [0.0, 0.0]}
@@ -75,8 +75,8 @@ def move_boxes(boxes: Any, composed: ComposedMap, clamps: bool) -> Any:
     elif clamps:
         result = v2.functional.clamp_bounding_boxes(result)
     result = v2.functional.convert_bounding_box_format(result, new_format=kind)
-    moved = result.as_subclass(Tensor).reshape(boxes.shape).to(boxes.dtype)
-    return retyped(moved, boxes, canvas_size=size)
+    edges = result.as_subclass(Tensor).reshape(boxes.shape).to(boxes.dtype)
+    return retyped(edges, boxes, canvas_size=size)
 
 
 def outline(corners: Tensor, composed: ComposedMap, spans: int) -> Tensor:
@@ -90,13 +90,13 @@ def outline(corners: Tensor, composed: ComposedMap, spans: int) -> Tensor:
     share = torch.arange(spans, dtype=corners.dtype, device=corners.device) / spans
     edges = corners.roll(-1, dims=1) - corners
     points = corners[:, :, None] + share[:, None] * edges[:, :, None]
-    moved = points.transpose(1, 2).flatten(0, 2) - 0.5  # the corners come first
+    places = points.transpose(1, 2).flatten(0, 2) - 0.5  # the corners come first
     for mapping in composed.mappings:
         if is_matrix(mapping):
-            moved = transform_points(mapping.to(moved.device), moved)
+            places = transform_points(mapping.to(places.device), places)
         else:
-            moved = _by_flow(moved, mapping)
-    return moved.unflatten(0, (corners.shape[0], -1)) + 0.5
+            places = _by_flow(places, mapping)
+    return places.unflatten(0, (corners.shape[0], -1)) + 0.5
 
 
 def counted_from(matrix: Tensor, offset: tuple[float, float]) -> Tensor:
@@ -118,15 +118,15 @@ def _under_matrix(corners: Tensor, matrix: Tensor) -> Tensor:
     ones = torch.ones_like(corners[..., :1])
     points = torch.cat((corners, ones), -1) @ matrix.T
     after = points.roll(-1, dims=1)
-    moved, depth, depth_after = points[..., :2] / points[..., 2:], points[..., 2:], after[..., 2:]
+    result, depth, depth_after = points[..., :2] / points[..., 2:], points[..., 2:], after[..., 2:]
     crosses = depth * depth_after <= 0
     if not bool(crosses.any()):
-        return moved
+        return result
     share = depth / torch.where(crosses, depth - depth_after, 1.0)
     horizon = (points + share * (after - points))[..., :2]
     far = HORIZON * (depth - depth_after).abs().clamp_min(HORIZON)
-    sides = [torch.where(crosses, horizon / (side * far), moved) for side in (-1, 1)]
-    return torch.cat((moved, *sides), dim=1)
+    sides = [torch.where(crosses, horizon / (side * far), result) for side in (-1, 1)]
+    return torch.cat((result, *sides), dim=1)
 
 
 def _in_order(quads: Tensor) -> Tensor:

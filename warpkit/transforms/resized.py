@@ -75,11 +75,11 @@ class Resize(Geometric, v2.Resize):
             0, height, width, device="cpu"
         )  # no channel: all of its size and no work
         of_size = v2.functional.resize(nothing, self.size, max_size=self.max_size)
-        made = (of_size.shape[-2], of_size.shape[-1])
-        if 0 in made:
+        sides = (of_size.shape[-2], of_size.shape[-1])
+        if 0 in sides:
             wanted = f"of sides that keep a pixel under size={self.size}, max_size={self.max_size}"
-            checks.fail("Resize", "inpt", wanted, f"size {(height, width)}, which becomes {made}")
-        return made
+            checks.fail("Resize", "inpt", wanted, f"size {(height, width)}, which becomes {sides}")
+        return sides
 
     def map(self, params: dict[str, Any], size: Sequence[int]) -> Tensor:
         """Where pixels of images of `size` (H, W) go: (3, 3), source -> destination."""

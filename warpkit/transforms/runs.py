@@ -169,18 +169,18 @@ class Run(v2.Transform):
 
     def composed(self, params: dict[str, Any], size: tuple[int, int]) -> ComposedMap:
         """The combined map of images of `size` (H, W), computed once per size."""
-        known = params.setdefault("composed", {})
-        if size not in known:
+        maps = params.setdefault("composed", {})
+        if size not in maps:
             steps = self.steps(params["draws"], size)
             mappings = [step.map() for step in steps]
-            known[size] = compose(mappings, steps[-1].output_size() if steps else size)
-        return known[size]
+            maps[size] = compose(mappings, steps[-1].output_size() if steps else size)
+        return maps[size]
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
         """One input under the drawn `params`."""
         check_arrays("Fused", [inpt])
         draws = params["draws"]
-        if all(drawn is None for drawn in draws):
+        if all(draw is None for draw in draws):
             return inpt
         if len(draws) == 1:
             return self.transforms[0].transform(inpt, draws[0])
