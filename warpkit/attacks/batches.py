@@ -194,5 +194,5 @@ END: Any = object()
 def generators_of(batches: object) -> list[torch.Generator]:
     """The generators that a DataLoader and its sampler draw from, each once."""
     sampler = getattr(batches, "sampler", None)
-    found = [getattr(owner, "generator", None) for owner in (batches, sampler)]
-    return list({id(g): g for g in found if isinstance(g, torch.Generator)}.values())
+    candidates = [getattr(owner, "generator", None) for owner in (batches, sampler)]
+    return list({id(g): g for g in candidates if isinstance(g, torch.Generator)}.values())

@@ -63,9 +63,9 @@ class File(Step):
     """The step, for a quality or for qualities (N,), int32."""
 
     def __init__(self, quality: int | Tensor, subsampling: Subsampling) -> None:
-        said = f"{len(quality)} qualities" if isinstance(quality, Tensor) else quality
+        amount = f"{len(quality)} qualities" if isinstance(quality, Tensor) else quality
         self.quality, self.subsampling = quality, subsampling
-        super().__init__(self.read, "uint8", self.read, f"jpeg({said})")
+        super().__init__(self.read, "uint8", self.read, f"jpeg({amount})")
 
     def read(self, images: Tensor) -> Tensor:
         """Images (N, 1 or 3, H, W), uint8 or floats in [0, 1], as their files show them."""

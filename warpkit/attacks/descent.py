@@ -73,15 +73,15 @@ def make_optimizer(
     if not callable(optimizer):
         optimizer = STEPS[checks.check_name(name, "optimizer", optimizer, STEPS)]
     other = isinstance(optimizer, type) and not issubclass(optimizer, torch.optim.Optimizer)
-    made = None if other else optimizer([variable], lr=step_size)  # pyright: ignore
-    if not isinstance(made, torch.optim.Optimizer):
+    result = None if other else optimizer([variable], lr=step_size)  # pyright: ignore
+    if not isinstance(result, torch.optim.Optimizer):
         wanted = "what makes a torch.optim.Optimizer of ([tensor], lr=step_size)"
-        got = repr(optimizer) if other else f"what makes a {type(made).__name__}"
+        got = repr(optimizer) if other else f"what makes a {type(result).__name__}"
         checks.fail(name, "optimizer", wanted, got, TypeError)
-    if isinstance(made, torch.optim.LBFGS):  # only its step needs a closure
+    if isinstance(result, torch.optim.LBFGS):  # only its step needs a closure
         wanted = "an optimizer that takes one step for one gradient"
         checks.fail(name, "optimizer", wanted, "LBFGS")
-    return made
+    return result
 
 
 def mean_and_gradient(
@@ -101,14 +101,14 @@ def mean_and_gradient(
     count = sum(map(len, pieces))
     total, gradient = 0.0, torch.zeros_like(variable)
     for piece in pieces:
-        seen = render(variable, piece)
-        named = {} if patch is None else patch_of(objective, patch(variable), *extra)
-        value = evaluate(name, objective, seen, *extra, **named) * (len(piece) / count)
+        views = render(variable, piece)
+        keywords = {} if patch is None else patch_of(objective, patch(variable), *extra)
+        value = evaluate(name, objective, views, *extra, **keywords) * (len(piece) / count)
         part = None
         if value.requires_grad:
             (part,) = torch.autograd.grad(value, variable, allow_unused=True)
         if part is None:
-            fail_without_gradient(name, objective, seen, *extra, **named)
+            fail_without_gradient(name, objective, views, *extra, **keywords)
         total += value.item()
         gradient += part
     return total, gradient
@@ -146,7 +146,7 @@ def descend(
         check_resumed(name, variable, project, optimizer, step_size)
         if len(history) > steps:
             checks.fail(name, "steps", f"at least {len(history)}, those done before", steps)
-    with progress_bar(name, total=steps, done=len(history), shown=progress) as advance:
+    with progress_bar(name, total=steps, completed=len(history), visible=progress) as advance:
         while len(history) < steps:
             with torch.enable_grad():
                 value, variable.grad = gradient_of()

@@ -192,12 +192,12 @@ def draw(
     check_distribution(name, distribution, argument)
     if hasattr(distribution, "sample"):
         count = check_count(name, "samples", samples)
-        drawn = distribution.sample(count, size=size, generator=generator)
-        drawn = checks.as_float(name, argument, drawn, device).to(device)
-        if drawn.shape not in ((count, 2, 3), (count, 3, 3)):
+        result = distribution.sample(count, size=size, generator=generator)
+        result = checks.as_float(name, argument, result, device).to(device)
+        if result.shape not in ((count, 2, 3), (count, 3, 3)):
             wanted = f"one whose `sample({count}, ...)` returns ({count}, 2, 3) or ({count}, 3, 3)"
-            checks.fail(name, argument, wanted, f"shape {checks.shape_of(drawn)}")
-        return drawn
+            checks.fail(name, argument, wanted, f"shape {checks.shape_of(result)}")
+        return result
     matrices = checks.as_float(name, argument, distribution, device)
     checks.check_device(name, argument, matrices, device)
     if matrices.ndim != 3 or matrices.shape[1:] not in ((2, 3), (3, 3)) or len(matrices) == 0:

@@ -176,8 +176,8 @@ def check_objective(name: str, objective: object, *extra: str, patch: bool = Fal
     wanted = f"a function that takes {takes_all} and returns a scalar tensor"
     if not callable(objective) or isinstance(objective, type):
         checks.fail(name, "objective", wanted, checks.kind_of(objective), TypeError)
-    named = patch_of(objective, "patch", *extra) if patch else {}
-    if (takes := refuses(objective, "images", *extra, **named)) is not None:
+    keywords = patch_of(objective, "patch", *extra) if patch else {}
+    if (takes := refuses(objective, "images", *extra, **keywords)) is not None:
         checks.fail(name, "objective", wanted, f"one that takes {takes}", TypeError)
 
 
@@ -197,10 +197,10 @@ def patch_of(objective: object, patch: Any, *extra: object) -> dict[str, Any]:
 
 
 def evaluate(
-    name: str, objective: Objective, images: Tensor, *extra: Any, **named: Tensor
+    name: str, objective: Objective, images: Tensor, *extra: Any, **keywords: Tensor
 ) -> Tensor:
     """The objective's value at images (N, C, H, W), which must be a scalar tensor."""
-    value = objective(images, *extra, **named)
+    value = objective(images, *extra, **keywords)
     if not isinstance(value, Tensor) or value.ndim != 0 or value.is_complex():
         got = type(value).__name__
         if isinstance(value, Tensor):

@@ -127,7 +127,7 @@ def optimize_flow(
     size = (images.shape[-2], images.shape[-1])
     spans = (-(-n // spacing) for n in size)
     control = images.new_zeros(len(images), *(n + 3 for n in spans), 2).requires_grad_()
-    source, drawn = source_of(distribution, samples, capture, images)
+    source, count = source_of(distribution, samples, capture, images)
 
     def moved(control: Tensor) -> Tensor:
         """The images moved by the flow of a lattice (B, m, n, 2)."""
@@ -138,7 +138,7 @@ def optimize_flow(
         return show_views(capture, moved(control), piece, warp_options)
 
     def gradient_of() -> tuple[float, Tensor]:
-        draws = draw_views(name, capture, source, drawn, images, generator)
+        draws = draw_views(name, capture, source, count, images, generator)
         return mean_and_gradient(name, objective, control, draws.split(name, chunk), render)
 
     history, state = descend(

@@ -75,17 +75,17 @@ class GradientTracer(TorchFunctionMode):
         """Whether a gradient of `value` would reach the images."""
         if value is self.start or not isinstance(value, Tensor):
             return value is self.start
-        seen, stack = set(), [value.grad_fn]
+        visited, stack = set(), [value.grad_fn]
         while stack:
             node = stack.pop()
-            if node is None or node in seen or self._reaches.get(node) is False:
+            if node is None or node in visited or self._reaches.get(node) is False:
                 continue
             if self._reaches.get(node) or getattr(node, "variable", None) is self.leaf:
                 self._reaches[value.grad_fn] = True
                 return True
-            seen.add(node)
+            visited.add(node)
             stack += [child for child, _ in node.next_functions]
-        self._reaches.update(dict.fromkeys(seen, False))
+        self._reaches.update(dict.fromkeys(visited, False))
         return False
 
     def cut_of(self, value: object) -> str | None:
@@ -137,15 +137,15 @@ def place() -> tuple[str, str]:
 
 
 def fail_without_gradient(
-    name: str, objective: Callable[..., Any], views: Tensor, *extra: Any, **named: Tensor
+    name: str, objective: Callable[..., Any], views: Tensor, *extra: Any, **keywords: Tensor
 ) -> NoReturn:
     """Raise the error of an objective from which no gradient reaches `views` (N, C, H, W)."""
-    named = {key: value.detach() for key, value in named.items()}
+    keywords = {key: value.detach() for key, value in keywords.items()}
     leaf = views.detach().requires_grad_()
     with torch.enable_grad():
         watch = GradientTracer(leaf)
         with watch:
-            value = objective(watch.start, *extra, **named)
+            value = objective(watch.start, *extra, **keywords)
     cause = watch.cause(value)
     ignored = "the objective does not use the images it is given"
     got = f"no gradient: it ends at {cause}" if cause else ignored

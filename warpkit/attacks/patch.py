@@ -180,8 +180,8 @@ def optimize_patch(
     if mask is not None:
         data = arguments.images(name, batch)
         mask = arguments.per_object(name, "mask", mask, 1, (1, height, width), data)[0]
-        seen = mask.detach()
-        checks.check_values(name, "mask", ~((seen >= 0) & (seen <= 1)), "in [0, 1]", seen)
+        opacity = mask.detach()
+        checks.check_values(name, "mask", ~((opacity >= 0) & (opacity <= 1)), "in [0, 1]", opacity)
     bend = bend_of(name, surface, size, batch)
     varies = photometric is not None or camera is not None
     moves = PatchMotion(distribution, camera, samples, size, varies)
@@ -195,9 +195,9 @@ def optimize_patch(
         how = capture, interpolation, arithmetic, antialias
         scene = PatchScene(images, boxes, index, flips, mask, size, bend, *how)
         placed = scene.place(*moves.draw(name, len(boxes), generator, patch.device))
-        seen = moves.draw_camera(name, images, len(placed), generator)
+        opacity = moves.draw_camera(name, images, len(placed), generator)
         colours = [capture.draw(len(placed), n, generator) for n in (len(images), len(boxes))]
-        pieces = Draws(placed, *colours, camera=seen).split(name, chunk)
+        pieces = Draws(placed, *colours, camera=opacity).split(name, chunk)
         return mean_and_gradient(
             name, objective, patch, pieces, scene.render, *extra, patch=scene.print
         )
@@ -248,8 +248,8 @@ class PatchMotion:
             corners, moves = (part.to(device).unflatten(0, (-1, boxes)) for part in parts)
             return corners, moves
         draws = hasattr(self.distribution, "sample")  # else matrices, the same for all boxes
-        drawn = draw(name, self.distribution, count if draws else None, size, generator, device)
-        return None, drawn.unflatten(0, (-1, boxes if draws else 1))
+        matrices = draw(name, self.distribution, count if draws else None, size, generator, device)
+        return None, matrices.unflatten(0, (-1, boxes if draws else 1))
 
     def draw_camera(
         self, name: str, images: Images, count: int, generator: torch.Generator | None
@@ -260,11 +260,11 @@ class PatchMotion:
         """
         if self.camera is None:
             return None
-        drawn = [
+        cameras = [
             draw(name, self.camera, count, image.shape[-2:], generator, image.device, "camera")
             for image in images
         ]
-        return torch.stack(drawn, 1)
+        return torch.stack(cameras, 1)
 
 
 def _source(
@@ -365,7 +365,7 @@ def _first(
         got = checks.shape_of(start) if isinstance(start, Tensor) else type(start).__name__
         grey = "" if shape[0] == 1 else f", or {(1, *shape[1:])} for a grey one"
         checks.fail(name, "start", f"a tensor of shape {shape}{grey}", got)
-    given = start.detach()
-    given = given.to(torch.get_default_dtype()) if not given.is_floating_point() else given
-    checks.check_values(name, "start", ~((given >= 0) & (given <= 1)), "in [0, 1]", given)
-    return given.to(images).clamp(*limits).requires_grad_()
+    values = start.detach()
+    values = values.to(torch.get_default_dtype()) if not values.is_floating_point() else values
+    checks.check_values(name, "start", ~((values >= 0) & (values <= 1)), "in [0, 1]", values)
+    return values.to(images).clamp(*limits).requires_grad_()

@@ -133,10 +133,10 @@ def optimize_perturbation(
         step_size = 2.5 * ball.epsilon / steps
     step_size = check_positive(name, "step_size", step_size)
     x = ball.image.clone().requires_grad_()
-    source, drawn = source_of(distribution, samples, capture, x)
+    source, count = source_of(distribution, samples, capture, x)
 
     def gradient_of() -> tuple[float, Tensor]:
-        draws = draw_views(name, capture, source, drawn, x, generator)
+        draws = draw_views(name, capture, source, count, x, generator)
         return mean_and_gradient(name, objective, x, draws.split(name, chunk), render)
 
     def render(x: Tensor, piece: Draws) -> Tensor:

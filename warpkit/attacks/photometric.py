@@ -80,15 +80,15 @@ class Photometric:
         n = check_count("Photometric.sample", "n", n)
         check_generator("Photometric.sample", generator)
         draw = uniform((n, self._draws), generator)
-        given = (self.brightness, self.contrast, self.gamma, (0.0, 2.0**53))
+        limits = (self.brightness, self.contrast, self.gamma, (0.0, 2.0**53))
         if self.jpeg is not None:
-            given = (*given, (self.jpeg[0], self.jpeg[1] + 1))
-        ranges = draw.new_tensor([[float(low), float(high)] for low, high in given])
+            limits = (*limits, (self.jpeg[0], self.jpeg[1] + 1))
+        ranges = draw.new_tensor([[float(low), float(high)] for low, high in limits])
         low, high = ranges.unbind(-1)
-        made = low + (high - low) * draw
+        values = low + (high - low) * draw
         if self.jpeg is not None:
-            made[:, DRAWS] = made[:, DRAWS].floor().clamp(*self.jpeg)
-        return made
+            values[:, DRAWS] = values[:, DRAWS].floor().clamp(*self.jpeg)
+        return values
 
     @property
     def _draws(self) -> int:

@@ -15,7 +15,7 @@ from warpkit.attacks.pipeline_steps import (
     Rounding,
     Step,
     check_gradient,
-    check_made,
+    check_result,
     stops_recomputation,
     values_of,
 )
@@ -136,8 +136,8 @@ class Pipeline:
         album = check_album("Pipeline", images, processor is not None and processor.has_prompts)
         results: dict[int, Any] = {}
         for group in album.groups():
-            made = _values(self.run("Pipeline", group.photographed("Pipeline")))
-            results.update((at, _part(made, k)) for k, at in enumerate(group.at))
+            values = _values(self.run("Pipeline", group.photographed("Pipeline")))
+            results.update((at, _part(values, k)) for k, at in enumerate(group.at))
         return album.nested([results[at] for at in range(len(results))])
 
     def outputs(self, images: Tensor | Sequence[Any]) -> dict[str, Any]:
@@ -156,8 +156,8 @@ class Pipeline:
         has no prompts.
 
         >>> qwen = Pipeline.from_processor({"image_processor_type": "Qwen2VLImageProcessor"})
-        >>> made = qwen.outputs([torch.ones(3, 56, 84), torch.ones(3, 112, 56)])
-        >>> made["pixel_values"].shape, made["image_grid_thw"].tolist()
+        >>> result = qwen.outputs([torch.ones(3, 56, 84), torch.ones(3, 112, 56)])
+        >>> result["pixel_values"].shape, made["image_grid_thw"].tolist()
         (torch.Size([56, 1176]), [[1, 4, 6], [1, 8, 4]])
         """
         name = "Pipeline.outputs"
@@ -167,24 +167,24 @@ class Pipeline:
             checks.fail(name, "the last step", wanted, f"{(self.steps or ('none',))[-1]}")
         album = check_album(name, images, processor.has_prompts)
         groups, start = album.groups(), Pipeline(*before)
-        given: list[Picture] = []
+        pictures: list[Picture] = []
         sizes: dict[int, Size] = {}
         for group in groups:
             picture = start.run(name, group.photographed(name))
             if not isinstance(picture, Picture):
                 wanted = "steps that return one batch of images"
                 checks.fail(name, "before the processor", wanted, type(picture).__name__)
-            given.append(picture)
+            pictures.append(picture)
             sizes.update(dict.fromkeys(group.at, sides(picture.real)))
         order = range(len(sizes))
         call = Call(tuple(sizes[at] for at in order), album.prompts, album.device)
         pixels, options = {}, processor.of_call(call)
         for key in processor.programs:
             parts: dict[int, Tensor] = {}
-            for group, picture in zip(groups, given, strict=True):
+            for group, picture in zip(groups, pictures, strict=True):
                 program = processor.program(key, **options, neighbours=group.neighbours)
-                made = _values(_run(program, f"{name}: the processor", picture))
-                parts.update(zip(group.at, made.unbind(), strict=True))
+                values = _values(_run(program, f"{name}: the processor", picture))
+                parts.update(zip(group.at, values.unbind(), strict=True))
             pixels[key] = [parts[at] for at in order]
         return processor.outputs(pixels, call)
 
@@ -198,17 +198,17 @@ class Pipeline:
         before, processor = last._to_processor()
         return (*self.steps[:-1], *before), processor
 
-    def run(self, place: str, given: Pictures) -> Made:
+    def run(self, place: str, pictures: Pictures) -> StepResult:
         """The pictures after the last step; `place` is the pipeline's name in errors."""
-        made: Made = given
+        result: StepResult = pictures
         for number, step in enumerate(self.steps, 1):
-            assert not isinstance(made, dict)
+            assert not isinstance(result, dict)
             at = f"{place}: step {number}"
             if isinstance(step, Ends):
-                made = {key: _run(end, f"{at}, end {key!r}", made) for key, end in step.items()}
+                result = {key: _run(end, f"{at}, end {key!r}", result) for key, end in step.items()}
             else:
-                made = _run(step, at, made)
-        return made
+                result = _run(step, at, result)
+        return result
 
 
 class Ends(dict[Any, "Step | Pipeline"]):
@@ -219,31 +219,31 @@ class Ends(dict[Any, "Step | Pipeline"]):
         return tuple(self)
 
 
-Made = Pictures | dict[Any, "Made"]
+StepResult = Pictures | dict[Any, "StepResult"]
 """What a pipeline makes: pictures, or those of each end."""
 
 
-def _values(made: Made) -> Any:
+def _values(result: StepResult) -> Any:
     """What a pipeline returns: floats with the gradient, for each end."""
-    if isinstance(made, dict):
-        return {key: _values(end) for key, end in made.items()}
-    return values_of(made)
+    if isinstance(result, dict):
+        return {key: _values(end) for key, end in result.items()}
+    return values_of(result)
 
 
-def _part(made: Any, k: int) -> Any:
+def _part(values: Any, k: int) -> Any:
     """The k-th image of a result: a tensor (N, ...), a tuple, or a dict of ends."""
-    if isinstance(made, dict):
-        return {key: _part(end, k) for key, end in made.items()}
-    return tuple(part[k] for part in made) if isinstance(made, tuple) else made[k]
+    if isinstance(values, dict):
+        return {key: _part(end, k) for key, end in values.items()}
+    return tuple(part[k] for part in values) if isinstance(values, tuple) else values[k]
 
 
-def _run(step: Step | Pipeline, place: str, given: Pictures) -> Made:
+def _run(step: Step | Pipeline, place: str, pictures: Pictures) -> StepResult:
     """The step's result; its exceptions get its name, except out-of-memory errors."""
     if isinstance(step, Pipeline):
-        return step.run(place, given)
+        return step.run(place, pictures)
     place = f"{place} ({step})"
     try:
-        return step.run(place, given)
+        return step.run(place, pictures)
     except (Warning, torch.OutOfMemoryError):
         raise
     except Exception as error:
@@ -306,7 +306,7 @@ def normalize(mean: Sequence[float], std: Sequence[float]) -> Step:
         checks.fail(name, "mean", "finite numbers, one for each channel", repr(mean))
     if len(spread) not in (1, len(centre)) or not bool((spread.isfinite() & (spread > 0)).all()):
         checks.fail(name, "std", "positive numbers, as many as `mean` has", repr(std))
-    return Step(partial(_normalized, centre=centre, spread=spread), "floats", said=name)
+    return Step(partial(_normalized, centre=centre, spread=spread), "floats", label=name)
 
 
 def _normalized(images: Tensor, centre: Tensor, spread: Tensor) -> Tensor:
@@ -349,11 +349,11 @@ def check_pipeline(name: str, pipeline: Any) -> Callable[[Tensor], Any] | None:
 
 def through(name: str, pipeline: Callable[[Tensor], Any], views: Tensor) -> Any:
     """The result of a pipeline for views (N, C, H, W), checked."""
-    made = pipeline(views)
+    result = pipeline(views)
     if not isinstance(pipeline, Pipeline):
-        parts = check_made(f"{name}: `pipeline`", made, [views])
+        parts = check_result(f"{name}: `pipeline`", result, [views])
         check_gradient(f"{name}: `pipeline`", parts, [views])
-    return made
+    return result
 
 
 def as_step(argument: str, step: Any) -> Step | Pipeline | Any:

@@ -34,55 +34,55 @@ class Step:
     """
 
     def __init__(
-        self, function: Any, takes: str | None = None, surrogate: Any = None, said: str = ""
+        self, function: Any, takes: str | None = None, surrogate: Any = None, label: str = ""
     ) -> None:
         self.function: Function = function
         self.needs_uint8 = takes == "uint8"
         self.surrogate: Function = function if surrogate is None else surrogate
-        self.said = said or name_of(function)
-        self._found = None if takes is None else Takes(takes)
+        self.label = label or name_of(function)
+        self._inputs = None if takes is None else Takes(takes)
         self._in_range = surrogate is not None or takes == "floats"
         """Whether the range of the surrogate's floats is known."""
 
     def __repr__(self) -> str:
-        return self.said
+        return self.label
 
     def __call__(self, *images: Tensor) -> Any:
         """For uint8 the real program's result; for floats the same value, with the gradient."""
-        checked = [check_pictures(self.said, image) for image in images]
+        checked = [check_pictures(self.label, image) for image in images]
         if all(image.dtype == torch.uint8 for image in checked):
             return self.function(*checked)
-        return values_of(self.run(self.said, tuple(photographed(self.said, x) for x in checked)))
+        return values_of(self.run(self.label, tuple(photographed(self.label, x) for x in checked)))
 
     @property
     def takes(self) -> str | None:
         """The type of numbers that it takes, "uint8" or "floats"; None before the first call."""
-        return None if self._found is None else self._found.kind
+        return None if self._inputs is None else self._inputs.kind
 
-    def run(self, place: str, given: Pictures) -> Pictures:
+    def run(self, place: str, pictures: Pictures) -> Pictures:
         """The step's result; `place` is its name in errors."""
-        given = each(given)
-        if self.needs_uint8 and any(picture.levels is None for picture in given):
+        pictures = each(pictures)
+        if self.needs_uint8 and any(picture.levels is None for picture in pictures):
             got = "the floats of the step before it (`to_uint8` between them makes 8 bits)"
             fail(place, "given 8 bits", got)
-        floats = all(picture.levels is None for picture in given)
-        if floats or self._takes(place, given).kind == "floats":
-            values = [picture.values for picture in given]
-            made = self.function(*values)
-            parts = check_made(place, made, values)
+        floats = all(picture.levels is None for picture in pictures)
+        if floats or self._takes(place, pictures).kind == "floats":
+            values = [picture.values for picture in pictures]
+            result = self.function(*values)
+            parts = check_result(place, result, values)
             check_gradient(place, parts, values)
-            return _shaped(made, [Picture(None, part) for part in parts])
-        real = [picture.real for picture in given]
+            return _shaped(result, [Picture(None, part) for part in parts])
+        real = [picture.real for picture in pictures]
         begun = random_state(real[0])
         with torch.no_grad():
-            made = self.function(*real)
-        parts = check_made(place, made, real, (torch.uint8, *checks.FLOATS))
-        surrogates = self._of_floats(place, parts, given, begun)
+            result = self.function(*real)
+        parts = check_result(place, result, real, (torch.uint8, *checks.FLOATS))
+        surrogates = self._of_floats(place, parts, pictures, begun)
         pairs = zip(parts, surrogates, strict=True)
-        return _shaped(made, [_picture(place, *pair, given[0].dtype) for pair in pairs])
+        return _shaped(result, [_picture(place, *pair, pictures[0].dtype) for pair in pairs])
 
     def _of_floats(
-        self, place: str, parts: Sequence[Tensor], given: Sequence[Picture], begun: list[Tensor]
+        self, place: str, parts: Sequence[Tensor], pictures: Sequence[Picture], begun: list[Tensor]
     ) -> Sequence[Tensor | None]:
         """The step on floats (N, ...), for the gradient; None if no gradient is wanted.
 
@@ -91,21 +91,21 @@ class Step:
         nothing = [None] * len(parts)
         if not tracing.can_differentiate():
             return nothing
-        takes, values = self._takes(place, given, in_range=True), [x.values for x in given]
+        takes, values = self._takes(place, pictures, in_range=True), [x.values for x in pictures]
         if takes.scale is not None:
             return [values[0] * takes.scale]
         arguments = [
             v * 255 if takes.in_levels and x.levels is not None else v
-            for x, v in zip(given, values, strict=True)
+            for x, v in zip(pictures, values, strict=True)
         ]
         ended = random_state(values[0])
         try:
             set_random_state(values[0], begun)
             try:
-                made = self.surrogate(*arguments)
+                result = self.surrogate(*arguments)
             except TypeError:  # Pillow's arithmetic has no float64, and many kernels no float16
                 set_random_state(values[0], begun)
-                made = self.surrogate(*(argument.float() for argument in arguments))
+                result = self.surrogate(*(argument.float() for argument in arguments))
         except Exception as error:
             if stops_recomputation(error):
                 raise
@@ -115,7 +115,7 @@ class Step:
             no_gradient(place, got, error)
         finally:
             set_random_state(values[0], ended)
-        surrogates = check_made(place, made, values)
+        surrogates = check_result(place, result, values)
         check_gradient(place, surrogates, values)
         if len(surrogates) != len(parts):
             wanted = f"one that returns as many images of floats as of 8 bits, {len(parts)}"
@@ -125,17 +125,17 @@ class Step:
         pairs = zip(parts, surrogates, strict=True)
         return [x / 255 if part.dtype == torch.uint8 else x for part, x in pairs]
 
-    def _takes(self, place: str, given: Sequence[Picture], *, in_range: bool = False) -> Takes:
+    def _takes(self, place: str, pictures: Sequence[Picture], *, in_range: bool = False) -> Takes:
         """What the function takes, tested once on a pattern; `in_range`: by its surrogate, too."""
-        known = self._found
-        if known is None:
-            self._found = known = find_out(place, self.function, given, warns=True)
+        takes = self._inputs
+        if takes is None:
+            self._inputs = takes = find_out(place, self.function, pictures, warns=True)
             self._in_range = True
         elif in_range and not self._in_range and _has_values():
-            in_levels = find_out(place, self.function, given, warns=False).in_levels
-            self._found = known = known._replace(in_levels=in_levels)
+            in_levels = find_out(place, self.function, pictures, warns=False).in_levels
+            self._inputs = takes = takes._replace(in_levels=in_levels)
             self._in_range = True
-        return known
+        return takes
 
 
 def _has_values() -> bool:
@@ -155,9 +155,9 @@ def _picture(place: str, part: Tensor, surrogate: Tensor | None, dtype: torch.dt
     return Picture(None, value if surrogate is None else carry(value, surrogate))
 
 
-def _shaped(made: object, pictures: list[Picture]) -> Pictures:
+def _shaped(result: object, pictures: list[Picture]) -> Pictures:
     """The pictures of a result: one, or a tuple."""
-    return tuple(pictures) if isinstance(made, tuple) else pictures[0]
+    return tuple(pictures) if isinstance(result, tuple) else pictures[0]
 
 
 def values_of(pictures: Pictures) -> Tensor | tuple[Tensor, ...]:
@@ -171,31 +171,31 @@ class Rounding(Step):
     """Converts back to 8 bits: rounded half to even and saturated, with gradient 1."""
 
     def __init__(self) -> None:
-        super().__init__(nn.Identity(), said="to_uint8")
+        super().__init__(nn.Identity(), label="to_uint8")
 
-    def run(self, place: str, given: Pictures) -> Pictures:
+    def run(self, place: str, pictures: Pictures) -> Pictures:
         """As in `Step`."""
         rounded = [
-            x if x.levels is not None else photographed(place, x.values) for x in each(given)
+            x if x.levels is not None else photographed(place, x.values) for x in each(pictures)
         ]
-        return tuple(rounded) if isinstance(given, tuple) else rounded[0]
+        return tuple(rounded) if isinstance(pictures, tuple) else rounded[0]
 
 
-def check_made(
+def check_result(
     place: str,
-    made: object,
-    given: Sequence[Tensor],
+    result: object,
+    images: Sequence[Tensor],
     kinds: tuple[torch.dtype, ...] = checks.FLOATS,
 ) -> tuple[Tensor, ...]:
     """What a step returns: a tensor of one of the types, with as many images as it gets (N, ...).
 
     Or a tuple of them, at least one.
     """
-    parts: tuple[Any, ...] = made if isinstance(made, tuple) and made else (made,)
+    parts: tuple[Any, ...] = result if isinstance(result, tuple) and result else (result,)
     for part in parts:
         if not isinstance(part, Tensor):
             wanted, got = "one that returns a tensor", type(part).__name__
-            if part is not made:
+            if part is not result:
                 wanted, got = f"{wanted}, or a tuple of tensors", f"a tuple with {got}"
             fail(place, wanted, got, TypeError)
         if part.dtype not in kinds:
@@ -203,18 +203,18 @@ def check_made(
                 "one that returns floats of floats" if kinds == checks.FLOATS else "uint8 or floats"
             )
             fail(place, wanted, part.dtype, TypeError)
-        count = given[0].shape[0]  # len would bind a batch of any size
+        count = images[0].shape[0]  # len would bind a batch of any size
         if part.ndim == 0 or part.shape[0] != count:
             wanted = f"one that returns as many images as it is given, {count}"
             fail(place, wanted, f"shape {checks.shape_of(part)}")
     return parts
 
 
-def check_gradient(place: str, made: Sequence[Tensor], given: Sequence[Tensor]) -> None:
+def check_gradient(place: str, results: Sequence[Tensor], images: Sequence[Tensor]) -> None:
     """One of the results (N, ...) must carry a gradient if one of the inputs (N, ...) does."""
-    if not torch.is_grad_enabled() or not any(x.requires_grad for x in given):
+    if not torch.is_grad_enabled() or not any(x.requires_grad for x in images):
         return
-    if not any(x.requires_grad for x in made):
+    if not any(x.requires_grad for x in results):
         no_gradient(place, "no gradient")
 
 

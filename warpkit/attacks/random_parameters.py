@@ -88,13 +88,13 @@ class Capture:
         A list of B * n images (C, H_i, W_i). A pipeline's results are one batch if their shapes
         are equal. colours (n, B, 4 or 5).
         """
-        shown = [
+        photographs = [
             self.show(part, None if colours is None else colours[:, i : i + 1])
             for i, part in enumerate(views)
         ]
         if self.pipeline is None:
-            return [view for part in shown for view in part]
-        return _joined(shown)
+            return [view for part in photographs for view in part]
+        return _joined(photographs)
 
 
 def _joined(parts: list[Any]) -> Any:

@@ -73,9 +73,9 @@ def scaling_attack(
     Raises:
         ValueError, TypeError: naming the argument.
 
-    >>> found = scaling_attack(torch.ones(1, 2, 2), torch.zeros(1, 8, 8), (2, 2),
+    >>> result = scaling_attack(torch.ones(1, 2, 2), torch.zeros(1, 8, 8), (2, 2),
     ...                        antialias=False, steps=100)
-    >>> found.seen.min() > 0.9, found.image.mean() < 0.3
+    >>> result.seen.min() > 0.9, result.image.mean() < 0.3
     (tensor(True), tensor(True))
     """
     name = "scaling_attack"
@@ -96,28 +96,30 @@ def scaling_attack(
     step_size = check_positive(name, "step_size", step_size)
     how: dict[str, Any] = {"interpolation": interpolation, "antialias": antialias}
     shrink = partial(resize, size=size, arithmetic=arithmetic, **how)
-    shown, small = (
+    original, small = (
         clamp_rounding(name, argument, value.detach())
         for argument, value in (("image", image), ("target", target))
     )
     wanted = quantize(resize(small, size).clamp(0, 1))
     with torch.enable_grad():
-        found, history = _descend(shown, wanted.to(shown.dtype), shrink, steps, step_size)
-    seen = through_uint8(shrink, found)
-    return ScalingAttack(found, seen, _rms(found, shown), _rms(seen, wanted), history)
+        attacked, history = _descend(original, wanted.to(original.dtype), shrink, steps, step_size)
+    small_view = through_uint8(shrink, attacked)
+    return ScalingAttack(
+        attacked, small_view, _rms(attacked, original), _rms(small_view, wanted), history
+    )
 
 
 def _descend(
-    shown: Tensor, wanted: Tensor, shrink: Any, steps: int, step_size: float
+    original: Tensor, wanted: Tensor, shrink: Any, steps: int, step_size: float
 ) -> tuple[Tensor, list[float]]:
     """Optimises shown (..., C, H, W) for wanted (..., C, h, w); the result is on 8-bit levels."""
-    levels, history = shown.clone().requires_grad_(), []
+    levels, history = original.clone().requires_grad_(), []
     optimizer = torch.optim.Adam([levels], lr=step_size)
     for step in range(steps):
         small = through_uint8(shrink, quantize(levels))
         # in the last quarter only the small image counts
         near = NEAR if step < steps * 3 // 4 else NEAR / 20
-        loss = (small - wanted).square().mean() + near * (levels - shown).square().mean()
+        loss = (small - wanted).square().mean() + near * (levels - original).square().mean()
         history.append(float(loss.detach()))
         optimizer.zero_grad()
         loss.backward()

@@ -101,13 +101,13 @@ class PatchScene:
                 "antialias": self.antialias,
             }
             quantize = self.capture.quantize
-            seen = [
+            parts = [
                 views(image[None], camera[:, i], quantize, options)
                 for i, image in enumerate(self.images)
             ]
             if isinstance(self.images, Tensor):
-                return torch.cat(seen)
-            return tuple(view for part in seen for view in part)
+                return torch.cat(parts)
+            return tuple(view for part in parts for view in part)
         if isinstance(self.images, Tensor):
             return self.images.repeat_interleave(n, dim=0)
         return tuple(image for image in self.images for _ in range(n))
@@ -146,8 +146,8 @@ class PatchScene:
             layer = torch.cat((patch * alpha, alpha))[None]
             layer = layer if flow is None else warp_flow(layer, flow)
             size = scenes[i].shape[-2], scenes[i].shape[-1]
-            given: WarpKeywords = {**options, "size": size}
-            warped = views(layer, matrix[None], self.capture.quantize, given)[0]
+            warp_options: WarpKeywords = {**options, "size": size}
+            warped = views(layer, matrix[None], self.capture.quantize, warp_options)[0]
             colour, cover = warped.split((len(patch), 1))
             scenes[i] = colour + (1 - cover) * scenes[i]
         return torch.stack(scenes) if isinstance(images, Tensor) else scenes

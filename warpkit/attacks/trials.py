@@ -38,7 +38,7 @@ class Takes(NamedTuple):
     """Whether its floats are in [0, 255] where its 8 bits are: as 8 bits, x / 127.5 - 1."""
 
 
-def find_out(place: str, function: Function, given: Sequence[Picture], *, warns: bool) -> Takes:
+def find_out(place: str, function: Function, pictures: Sequence[Picture], *, warns: bool) -> Takes:
     """What a function takes of these pictures, at least one of which has 8 bits.
 
     warns: if its results for 8 bits and for floats leave doubt.
@@ -48,9 +48,9 @@ def find_out(place: str, function: Function, given: Sequence[Picture], *, warns:
         "since what its steps take is found out on values at the first call",
         "call it once before the export, on images of the example's size",
     )
-    shapes = [picture.real.detach() for picture in given]
+    shapes = [picture.real.detach() for picture in pictures]
     with torch.no_grad(), torch.random.fork_rng(list(cuda_of(shapes[0]))):
-        return _found(place, _Trial(function, shapes), warns)
+        return _find_takes(place, _Trial(function, shapes), warns)
 
 
 class _Trial:
@@ -69,10 +69,10 @@ class _Trial:
         """The results; None if it raises an error or returns something else than images."""
         set_random_state(self.shapes[0], self.begun)
         try:
-            made = self.function(*self.inputs(make))
+            result = self.function(*self.inputs(make))
         except Exception:  # a function may raise any error for an unsupported type
             return None
-        parts = made if isinstance(made, tuple) else (made,)
+        parts = result if isinstance(result, tuple) else (result,)
         return parts if parts and all(isinstance(part, Tensor) for part in parts) else None
 
     def of_unit(self) -> Parts | None:
@@ -85,30 +85,34 @@ class _Trial:
         return self.of(lambda levels: torch.full_like(levels, colour, dtype=self.dtype))
 
 
-def _found(place: str, trial: _Trial, warns: bool) -> Takes:
-    made, of_unit = trial.of(lambda levels: levels), trial.of_unit()
-    if made is None and of_unit is None:
+def _find_takes(place: str, trial: _Trial, warns: bool) -> Takes:
+    of_uint8, of_unit = trial.of(lambda levels: levels), trial.of_unit()
+    if of_uint8 is None and of_unit is None:
         trial.function(*trial.inputs(lambda levels: levels))  # takes neither: raise its own error
-    if made is None or not all(x.dtype == torch.uint8 or x.is_floating_point() for x in made):
+    if of_uint8 is None or not all(
+        x.dtype == torch.uint8 or x.is_floating_point() for x in of_uint8
+    ):
         return Takes("floats")
-    if of_unit is not None and [x.shape for x in of_unit] != [x.shape for x in made]:
+    if of_unit is not None and [x.shape for x in of_unit] != [x.shape for x in of_uint8]:
         of_unit = None
-    images = all(x.dtype == torch.uint8 for x in made)
+    images = all(x.dtype == torch.uint8 for x in of_uint8)
     if of_unit is None:
         return Takes("uint8" if images else "floats")
-    if _agree(made, of_unit):
+    if _agree(of_uint8, of_unit):
         return Takes("uint8")  # of floats it checks the type and scales by itself
     (levels, *others) = trial.inputs(lambda levels: levels)
-    if not images and len(made) == 1 and not others and made[0].shape == levels.shape:
+    if not images and len(of_uint8) == 1 and not others and of_uint8[0].shape == levels.shape:
         values = unit(levels, trial.dtype)
         for scale in (1.0, 255.0):  # x / 255, x.float()
-            if torch.allclose(made[0], (values * scale).to(made[0].dtype), atol=1e-6 * scale):
+            if torch.allclose(
+                of_uint8[0], (values * scale).to(of_uint8[0].dtype), atol=1e-6 * scale
+            ):
                 return Takes("uint8", scale)
     of_levels = trial.of_levels()
-    same = of_levels is not None and [x.shape for x in of_levels] == [x.shape for x in made]
-    same = same and of_levels is not None and _agree(made, _as_made(made, of_levels))
+    same = of_levels is not None and [x.shape for x in of_levels] == [x.shape for x in of_uint8]
+    same = same and of_levels is not None and _agree(of_uint8, _in_types_of(of_uint8, of_levels))
     if images:
-        if same and min(_spread(x.float()) for x in made) > FLAT * _spread(levels.float()):
+        if same and min(_spread(x.float()) for x in of_uint8) > FLAT * _spread(levels.float()):
             return Takes("uint8", in_levels=True)
         if warns:
             text = f"{place} returns different images for 8 bits and floats: values are "
@@ -124,9 +128,9 @@ def _found(place: str, trial: _Trial, warns: bool) -> Takes:
     return Takes("floats")
 
 
-def _agree(made: Parts, of_floats: Parts) -> bool:
+def _agree(of_uint8: Parts, of_floats: Parts) -> bool:
     """Whether results for 8 bits are those for floats, up to rounding, and constants of images."""
-    for real, floats in zip(made, of_floats, strict=True):
+    for real, floats in zip(of_uint8, of_floats, strict=True):
         if real.dtype == torch.uint8:
             # an added constant (255 - x) does not affect the gradient
             difference = unit(real, floats.dtype) - floats
@@ -139,9 +143,9 @@ def _agree(made: Parts, of_floats: Parts) -> bool:
     return True
 
 
-def _as_made(made: Parts, of_levels: Parts) -> Parts:
+def _in_types_of(of_uint8: Parts, of_levels: Parts) -> Parts:
     """Results for floats in [0, 255], where images with 8 bits are in [0, 1]."""
-    pairs = zip(made, of_levels, strict=True)
+    pairs = zip(of_uint8, of_levels, strict=True)
     return tuple(x / 255 if real.dtype == torch.uint8 else x for real, x in pairs)
 
 

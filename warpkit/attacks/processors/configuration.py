@@ -75,21 +75,21 @@ def defaults() -> dict[str, dict[str, Any]]:
 
 def kind_of(config: Mapping[str, Any]) -> str:
     """The kind that a configuration names; it must be a supported one."""
-    said = config.get("image_processor_type") or config.get("feature_extractor_type")
-    if not said:
+    value = config.get("image_processor_type") or config.get("feature_extractor_type")
+    if not value:
         wanted = "a configuration that names its class (image_processor_type), a timm "
         wanted += "pretrained_cfg or an open_clip preprocess_cfg"
         got = f"one with {', '.join(map(str, list(config)[:8])) or 'nothing'}"
         if config.get("model_type"):
             got += " (the model's configuration; the processor's is in preprocessor_config.json)"
         checks.fail(NAME, "source", wanted, got)
-    name = str(said)
+    name = str(value)
     for ending in ENDINGS:
         name = name.removesuffix(ending)
     if name in REFUSED:
-        raise ValueError(f"{NAME}: {said} is not served: {REFUSED[name]}")
+        raise ValueError(f"{NAME}: {value} is not served: {REFUSED[name]}")
     if name not in KINDS:
-        got = repr(said)
+        got = repr(value)
         if "auto_map" in config:
             got += ", which is code of its own repository (auto_map)"
         checks.fail(NAME, "source", "of a kind that is known (docs/processors.md)", got)
@@ -99,12 +99,12 @@ def kind_of(config: Mapping[str, Any]) -> str:
 def complete(name: str, config: Mapping[str, Any], library: str) -> dict[str, Any]:
     """All options of a kind: the defaults of its class, the configuration's, and the kind's own."""
     recorded = defaults()[name]
-    given = {key: value for key, value in config.items() if key != "default_to_square"}
+    values = {key: value for key, value in config.items() if key != "default_to_square"}
     for old, new in OLD_NAMES.get(name, {}).items():
-        if old in given and (old == "image_size" or new not in given):
-            given[new] = given.pop(old)
-    given = _sizes(name, given, recorded)
-    options: dict[str, Any] = {**recorded, **given}
+        if old in values and (old == "image_size" or new not in values):
+            values[new] = values.pop(old)
+    values = _sizes(name, values, recorded)
+    options: dict[str, Any] = {**recorded, **values}
     if name == "Emu3":
         options["size"] = {key: options[key] for key in ("min_pixels", "max_pixels")}
     entry = KINDS[name]
@@ -129,38 +129,38 @@ def complete(name: str, config: Mapping[str, Any], library: str) -> dict[str, An
     return options
 
 
-def _sizes(name: str, given: dict[str, Any], recorded: Mapping[str, Any]) -> dict[str, Any]:
+def _sizes(name: str, values: dict[str, Any], recorded: Mapping[str, Any]) -> dict[str, Any]:
     """The given options with sizes converted from any form to dicts."""
-    given, is_square, limit = dict(given), recorded["default_to_square"], None
-    if name == "CLIP" and given.pop("use_square_size", False):
+    values, is_square, limit = dict(values), recorded["default_to_square"], None
+    if name == "CLIP" and values.pop("use_square_size", False):
         side = recorded["size"]["shortest_edge"]
-        given["size"] = {"height": side, "width": side}
-    if name == "Donut" and isinstance(given.get("size"), list | tuple):
-        given["size"] = list(given["size"])[::-1]
+        values["size"] = {"height": side, "width": side}
+    if name == "Donut" and isinstance(values.get("size"), list | tuple):
+        values["size"] = list(values["size"])[::-1]
     if name in DETR:
-        is_square, limit = False, given.pop("max_size", 1333)
+        is_square, limit = False, values.pop("max_size", 1333)
     elif name in MASKS:
-        is_square, limit = False, given.pop("max_size", None)
-        if given.get("size") is None and limit is not None:
-            given["size"] = {**recorded["size"], "longest_edge": limit}
+        is_square, limit = False, values.pop("max_size", None)
+        if values.get("size") is None and limit is not None:
+            values["size"] = {**recorded["size"], "longest_edge": limit}
     elif name in COUNTS_PIXELS:
-        if name == "MiniMaxM3VL" and given.get("size") == [672, 672]:
-            del given["size"]  # the class ignores the size in the published file, too
-        size = given.get("size")
+        if name == "MiniMaxM3VL" and values.get("size") == [672, 672]:
+            del values["size"]  # the class ignores the size in the published file, too
+        size = values.get("size")
         size = dict(recorded["size"] if size is None else as_size("size", size, is_square))
         for old, edge in (("min_pixels", "shortest_edge"), ("max_pixels", "longest_edge")):
-            if given.get(old) is not None:
-                size[edge] = given.pop(old)
+            if values.get(old) is not None:
+                size[edge] = values.pop(old)
                 size.pop(old, None)
-        given["size"] = size
-    if name in (*DETR, *MASKS) and given.get("size", 0) is None:
-        del given["size"]
+        values["size"] = size
+    if name in (*DETR, *MASKS) and values.get("size", 0) is None:
+        del values["size"]
     for key, square in (("size", is_square), ("crop_size", True), ("pad_size", True)):
-        if given.get(key) is not None and not (name == "Swin2SR" and key == "pad_size"):
-            given[key] = as_size(key, given[key], square, limit if key == "size" else None)
-    if given.get("high_res_size") is not None:
-        given["high_res_size"] = as_size("high_res_size", given["high_res_size"], is_square)
-    return given
+        if values.get(key) is not None and not (name == "Swin2SR" and key == "pad_size"):
+            values[key] = as_size(key, values[key], square, limit if key == "size" else None)
+    if values.get("high_res_size") is not None:
+        values["high_res_size"] = as_size("high_res_size", values["high_res_size"], is_square)
+    return values
 
 
 def as_size(key: str, size: Any, is_square: bool, limit: int | None = None) -> dict[str, int]:
@@ -183,19 +183,19 @@ def as_size(key: str, size: Any, is_square: bool, limit: int | None = None) -> d
 
 def _filter(options: dict[str, Any]) -> int | None:
     """The filter as Pillow's number; names are read as in transformers."""
-    said = options.get("resample")
-    if isinstance(said, str):
+    value = options.get("resample")
+    if isinstance(value, str):
         if options["library"] == "pillow":
-            warn(f"{NAME}: `resample` is {said!r}, no number: Pillow's processors take bilinear")
+            warn(f"{NAME}: `resample` is {value!r}, no number: Pillow's processors take bilinear")
             return 2
-        if said == "nearest":
+        if value == "nearest":
             options["nearest"] = "nearest"  # torch's own nearest, which differs from Pillow's
-        if said == "nearest-exact" or said in FILTERS:
-            return 0 if said.startswith("nearest") else FILTERS.index(said)
-    elif said is None or (isinstance(said, int) and 0 <= said < len(FILTERS)):
-        return said
+        if value == "nearest-exact" or value in FILTERS:
+            return 0 if value.startswith("nearest") else FILTERS.index(value)
+    elif value is None or (isinstance(value, int) and 0 <= value < len(FILTERS)):
+        return value
     wanted = "a number from 0 to 5 (Pillow's) or the name of a filter"
-    checks.fail(NAME, "resample", wanted, repr(said))
+    checks.fail(NAME, "resample", wanted, repr(value))
 
 
 def _check(name: str, options: Mapping[str, Any], recorded: Mapping[str, Any]) -> None:

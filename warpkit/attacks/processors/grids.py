@@ -43,8 +43,8 @@ def most_used(height: int, width: int, canvases: Sequence[Sequence[int]]) -> Siz
     def rank(canvas: Sequence[int]) -> tuple[int, int]:
         tall, wide = canvas
         scale = min(wide / width, tall / height)
-        used = min(int(width * scale) * int(height * scale), width * height)
-        return used, used - tall * wide
+        pixels = min(int(width * scale) * int(height * scale), width * height)
+        return pixels, pixels - tall * wide
 
     tall, wide = max(canvases, key=rank)
     return tall, wide
@@ -104,8 +104,8 @@ def size_of_llama4(height: int, width: int, options: Options) -> Size:
 
 def scaled(side: int, factor: float, is_single: bool) -> int:
     """A side times a factor, in float32 or float64, rounded down."""
-    made = side * factor
-    return math.floor(single(made) if is_single else made)
+    length = side * factor
+    return math.floor(single(length) if is_single else length)
 
 
 def single(number: float) -> float:
@@ -185,12 +185,12 @@ def covering(height: int, width: int, side: int, most: int) -> Grid:
     Of equal areas the one that keeps most; if none keeps enough, the one that keeps most, then the
     smallest. The class counts a grid's first number as rows here, and as columns in its result.
     """
-    kept = {grid: _kept(height, width, grid, side) for grid in grids_within(most)}
-    enough = [grid for grid, share in kept.items() if share > 0.9]
+    shares = {grid: _kept(height, width, grid, side) for grid in grids_within(most)}
+    enough = [grid for grid, share in shares.items() if share > 0.9]
     if enough:
-        best = min(enough, key=lambda g: (math.prod(g), -kept[g]))
+        best = min(enough, key=lambda g: (math.prod(g), -shares[g]))
     else:
-        best = min(kept, key=lambda g: (-kept[g], math.prod(g)))
+        best = min(shares, key=lambda g: (-shares[g], math.prod(g)))
     return best[1], best[0]
 
 

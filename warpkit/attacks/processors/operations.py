@@ -275,12 +275,12 @@ def rescale(picture: Tensor, options: Options, key: str = "do_rescale") -> Tenso
         return picture
     factor = options["rescale_factor"]
     if options["library"] != "pillow":
-        made = as_floats(picture) * factor
+        values = as_floats(picture) * factor
     elif picture.is_floating_point():
-        made = (picture.double() * factor).to(picture.dtype)
+        values = (picture.double() * factor).to(picture.dtype)
     else:
-        made = picture.double().mul_(factor).float()
-    return made - 1 if options.get("offset") or options.get("rescale_offset") else made
+        values = picture.double().mul_(factor).float()
+    return values - 1 if options.get("offset") or options.get("rescale_offset") else values
 
 
 def normalize(picture: Tensor, options: Options, own: bool = False) -> Tensor:
@@ -348,8 +348,8 @@ def gray(picture: Tensor, options: Options) -> Tensor:
         total = (red * WEIGHTS[0]).add(green, alpha=WEIGHTS[1]).add(blue, alpha=WEIGHTS[2])
     total = total.to(picture.dtype).expand_as(picture)  # 8 bits stay 8 bits
     equal = (picture == picture[:, :1]).flatten(1).all(1)[:, None, None, None]
-    made = torch.where(equal, picture.detach(), total.detach())
-    return with_gradient_of(made, total) if picture.is_floating_point() else made
+    value = torch.where(equal, picture.detach(), total.detach())
+    return with_gradient_of(value, total) if picture.is_floating_point() else value
 
 
 # ------------------------------------------------------------------ several of them

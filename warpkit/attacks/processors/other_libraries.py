@@ -35,10 +35,10 @@ Program = tuple[tuple[Operation, ...], Options]
 
 def read(config: Mapping[str, Any]) -> Callable[[str], Program] | None:
     """The program of a configuration of timm or open_clip; None for other configurations."""
-    said = config.get("image_processor_type") or config.get("feature_extractor_type")
-    if said not in (None, "TimmWrapperImageProcessor"):
+    kind = config.get("image_processor_type") or config.get("feature_extractor_type")
+    if kind not in (None, "TimmWrapperImageProcessor"):
         return None
-    if said or OF_TIMM & set(config):
+    if kind or OF_TIMM & set(config):
         return lambda library: timm(config, library)
     if OF_OPEN_CLIP & set(config) or (
         "mean" in config and set(config) <= OPEN_CLIP | {"model_cfg"}
@@ -98,8 +98,8 @@ def _common(
     statistics: tuple[Sequence[float], Sequence[float]],
     filters: Sequence[str],
 ) -> dict[str, Any]:
-    said = config.get("interpolation") or "bicubic"
-    name = checks.check_name(NAME, "interpolation", said, filters)
+    option = config.get("interpolation") or "bicubic"
+    name = checks.check_name(NAME, "interpolation", option, filters)
     mean, std = (
         config.get(key) or value for key, value in zip(("mean", "std"), statistics, strict=True)
     )

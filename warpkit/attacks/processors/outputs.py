@@ -57,8 +57,8 @@ def fitted(parts: Sequence[Tensor]) -> list[Tensor]:
 
 def frames(pixels: Pixels, call: Call, options: Options) -> dict[str, Any]:
     """Kinds that take a video: a list of images is one video (1, frames, C, h, w)."""
-    made = batch(pixels[PIXELS])
-    return {PIXELS: made[None] if isinstance(made, Tensor) else [made]}
+    images = batch(pixels[PIXELS])
+    return {PIXELS: images[None] if isinstance(images, Tensor) else [images]}
 
 
 def of_fuyu(pixels: Pixels, call: Call, options: Options) -> dict[str, Any]:
@@ -183,12 +183,12 @@ def grid_of_glm5(pixels: Pixels, call: Call, options: Options) -> dict[str, Any]
 
 def squares(pixels: Pixels, call: Call, options: Options) -> dict[str, Any]:
     """Inkling: the number of squares, or, without frames, their grid."""
-    made = concatenated(pixels, call, options)
+    result = concatenated(pixels, call, options)
     if options.get("frames"):
-        return {**made, "num_patches": call.numbers([len(part) for part in pixels[PIXELS]])}
+        return {**result, "num_patches": call.numbers([len(part) for part in pixels[PIXELS]])}
     sizes = [part_of_long_edge(height, width, options) for height, width in call.sizes]
     grids = [(1, *grid_of_squares(height, width, options)) for height, width in sizes]
-    return {**made, "image_grid_thw": call.numbers(grids)}
+    return {**result, "image_grid_thw": call.numbers(grids)}
 
 
 def merge_sizes(pixels: Pixels, call: Call, options: Options) -> dict[str, Any]:
@@ -213,14 +213,14 @@ def positions(pixels: Pixels, call: Call, options: Options) -> dict[str, Any]:
     """Gemma 4: column and row of each patch, -1 for those that fill up; and the tokens."""
     pool, is_merged = options["pooling_kernel_size"], options.get("merges_pixels")
     patch = options["patch_size"] * (pool if is_merged else 1)
-    found, counts = [], []
-    for size, made in zip(resized_sizes(call, options), pixels[PIXELS], strict=True):
+    ids, counts = [], []
+    for size, part in zip(resized_sizes(call, options), pixels[PIXELS], strict=True):
         rows, columns = (side // patch for side in size)
         at = torch.arange(rows * columns, device=call.device)
         places = torch.stack([at % columns, at // columns], -1)
-        found.append(F.pad(places, (0, 0, 0, made.shape[0] - len(at)), value=-1))
+        ids.append(F.pad(places, (0, 0, 0, part.shape[0] - len(at)), value=-1))
         counts.append(len(at) if is_merged else len(at) // pool**2)
     return {
-        "image_position_ids": torch.stack(found),
+        "image_position_ids": torch.stack(ids),
         "num_soft_tokens_per_image": call.numbers(counts),
     }

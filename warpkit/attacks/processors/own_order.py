@@ -128,16 +128,16 @@ def molmo2(picture: Tensor, options: Options) -> Tensor:
     crops = canvas.unfold(-2, side, step).unfold(-2, side, step)
     crops = crops.permute(0, 2, 3, 1, 4, 5).flatten(1, 2)
     whole = not_antialiased(picture, (side, side), options)
-    made = values(joined(whole, crops), options)
-    return rows_of_pixels(made, options["patch_size"])
+    pixels = values(joined(whole, crops), options)
+    return rows_of_pixels(pixels, options["patch_size"])
 
 
 def not_antialiased(picture: Tensor, size: Size, options: Options) -> Tensor:
     """Resized as floats without antialiasing, then rounded to 8 bits."""
-    made = resample(as_floats(picture), size, {**options, "antialias": False})
+    values = resample(as_floats(picture), size, {**options, "antialias": False})
     if picture.is_floating_point():
-        return made
-    return made.round().clamp(0, 255).to(torch.uint8)
+        return values
+    return values.round().clamp(0, 255).to(torch.uint8)
 
 
 # ------------------------------------------------------------------ LFM2-VL
@@ -263,9 +263,9 @@ def idefics2(picture: Tensor, options: Options) -> Tensor:
         picture[..., top:, left:],
         picture,
     )
-    made = [values(resize(part, options), options) for part in parts]
-    heights, widths = zip(*map(sides, made), strict=True)
-    return joined(*(pad_to(part, (max(heights), max(widths))) for part in made))
+    pictures = [values(resize(part, options), options) for part in parts]
+    heights, widths = zip(*map(sides, pictures), strict=True)
+    return joined(*(pad_to(part, (max(heights), max(widths))) for part in pictures))
 
 
 def parts_of_idefics2(height: int, width: int, options: Options) -> list[Size]:

@@ -59,11 +59,11 @@ def patches_in_rows(picture: Tensor, options: Options) -> Tensor:
     if options.get("merges_pixels"):  # a patch is a whole block
         options = {**options, "patch_size": options["patch_size"] * options["pooling_kernel_size"]}
     parts = _rows(picture, options).permute(0, 1, 2, 4, 5, 3)
-    made = parts.flatten(3).flatten(1, 2)
+    rows = parts.flatten(3).flatten(1, 2)
     wanted = options.get("max_num_patches") or options["max_soft_tokens"]
     if "max_soft_tokens" in options and not options.get("merges_pixels"):
         wanted *= options["pooling_kernel_size"] ** 2
-    return F.pad(made, (0, 0, 0, max(wanted - made.shape[1], 0)))
+    return F.pad(rows, (0, 0, 0, max(wanted - rows.shape[1], 0)))
 
 
 def pictures_in_rows(picture: Tensor, options: Options) -> Tensor:

@@ -28,25 +28,25 @@ LIBRARIES = ("pillow", "torchvision")
 class ProcessorStep(Step):
     """An operation: uint8 gives the value, and the same levels as floats give the gradient."""
 
-    def __init__(self, operation: Operation, options: Options, said: str = "") -> None:
+    def __init__(self, operation: Operation, options: Options, label: str = "") -> None:
         function = partial(operation, **{"options": options})
-        super().__init__(function, "uint8", said=said or name_of(operation))
+        super().__init__(function, "uint8", label=label or name_of(operation))
         self.needs_uint8 = False
 
-    def run(self, place: str, given: Pictures) -> Pictures:
+    def run(self, place: str, pictures: Pictures) -> Pictures:
         """As in `Step`."""
-        (picture,) = each(given)
+        (picture,) = each(pictures)
         if picture.levels is None:
             return Picture(None, self._of_floats_alone(picture.values))
         with torch.no_grad():
-            made = self.function(picture.levels)
+            result = self.function(picture.levels)
         surrogate = None
         if picture.can_differentiate:
             surrogate = self._of_floats_alone(picture.values * 255)
-        if made.dtype == torch.uint8:
+        if result.dtype == torch.uint8:
             surrogate = None if surrogate is None else surrogate / 255
-            return Picture(made, dtype=picture.dtype, surrogate=surrogate)
-        value = unit(made, picture.dtype)
+            return Picture(result, dtype=picture.dtype, surrogate=surrogate)
+        value = unit(result, picture.dtype)
         return Picture(None, value if surrogate is None else carry(value, surrogate))
 
     def _of_floats_alone(self, values: Tensor) -> Tensor:
@@ -105,10 +105,10 @@ class Processor:
 
         pixels: the result of each program for each image, without a batch axis.
         """
-        options, made = {**self.options, **self.of_call(call)}, {}
+        options, results = {**self.options, **self.of_call(call)}, {}
         for output in self._outputs:
-            made.update(output(pixels, call, options))
-        return made
+            results.update(output(pixels, call, options))
+        return results
 
 
 def processor_of(source: Any, library: str | None) -> Processor:
@@ -118,12 +118,12 @@ def processor_of(source: Any, library: str | None) -> Processor:
     config, has = read(source)
     other = other_libraries.read(config)
     if other is None:
-        made = _of_kind(config, library, has)
+        processor = _of_kind(config, library, has)
     else:
         operations, options = other(library or "pillow")
-        made = Processor({PIXELS: operations}, {**options, "name": "it"})
-    filter_name(made.options)
-    return made
+        processor = Processor({PIXELS: operations}, {**options, "name": "it"})
+    filter_name(processor.options)
+    return processor
 
 
 def _of_kind(config: Mapping[str, Any], library: str | None, has: str | None) -> Processor:

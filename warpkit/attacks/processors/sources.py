@@ -48,8 +48,8 @@ def read(source: Any) -> tuple[dict[str, Any], str | None]:
             config.pop("image_size", None)
         if getattr(source, "return_row_col_info", None):  # left out of what it saves
             config["return_row_col_info"] = True
-        used = {"pil": "pillow", "torchvision": "torchvision"}
-        return _inner(config), used.get(str(getattr(source, "backend", None)))
+        libraries = {"pil": "pillow", "torchvision": "torchvision"}
+        return _inner(config), libraries.get(str(getattr(source, "backend", None)))
     checks.fail(NAME, "source", WANTED, type(source).__name__, TypeError)
 
 

@@ -79,16 +79,16 @@ def images_of_prompts(pixels: Pixels, call: Call, options: Options) -> dict[str,
 
 def aspect_ratios(pixels: Pixels, call: Call, options: Options) -> dict[str, Any]:
     """Llama 4: rows and columns of tiles."""
-    found = [grids.grid_of_llama4(height, width, options) for height, width in call.sizes]
-    return {"aspect_ratios": call.numbers(found)}
+    ratios = [grids.grid_of_llama4(height, width, options) for height, width in call.sizes]
+    return {"aspect_ratios": call.numbers(ratios)}
 
 
 def of_mllama(pixels: Pixels, call: Call, options: Options) -> dict[str, Any]:
     """Mllama: (prompts, most images, tiles, C, t, t), the number of each grid, a mask of tiles."""
     most = options["max_image_tiles"]
     arrangements = grids.grids_within(most)
-    found = [grids.grid_of_mllama(height, width, options) for height, width in call.sizes]
-    groups = call.by_prompt(found)
+    aspects = [grids.grid_of_mllama(height, width, options) for height, width in call.sizes]
+    groups = call.by_prompt(aspects)
     longest = max(map(len, groups))
     ids = call.numbers([[0] * longest] * len(groups))
     mask = call.numbers([[[1] + [0] * (most - 1)] * longest] * len(groups))  # 1 of no image, too
@@ -109,8 +109,8 @@ def grids_of_ovis(pixels: Pixels, call: Call, options: Options) -> dict[str, Any
     """Ovis 2: rows and columns of tiles."""
     if not options["crop_to_patches"] or options["max_patches"] <= 1:
         return {"grids": call.numbers([(1, 1)] * len(call.sizes))}
-    found = [grids.grid_of_ovis(height, width, options) for height, width in call.sizes]
-    return {"grids": call.numbers(found)}
+    tile_grids = [grids.grid_of_ovis(height, width, options) for height, width in call.sizes]
+    return {"grids": call.numbers(tile_grids)}
 
 
 def by_prompt(pixels: Pixels, call: Call, options: Options) -> dict[str, Any]:
@@ -125,16 +125,16 @@ def _tiles_by_prompt(pixels: Pixels, call: Call) -> list[Tensor]:
 
 def of_idefics3(pixels: Pixels, call: Call, options: Options) -> dict[str, Any]:
     """Idefics3: a mask of each tile's pixels, all or none; and the grids, if they are asked for."""
-    made: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     if options.get("do_pad"):
         parts = _tiles_by_prompt(pixels, call)
         masks = counted([len(part) for part in parts], max(map(len, parts)), call, torch.int64)
         size = parts[0].shape[-2:]
-        made["pixel_attention_mask"] = masks[:, :, None, None].expand(-1, -1, *size).contiguous()
+        result["pixel_attention_mask"] = masks[:, :, None, None].expand(-1, -1, *size).contiguous()
     if options.get("return_row_col_info"):
-        found = [_grid_of_idefics(height, width, options) for height, width in call.sizes]
-        made |= _rows_and_columns(found, call)
-    return made
+        tile_grids = [_grid_of_idefics(height, width, options) for height, width in call.sizes]
+        result |= _rows_and_columns(tile_grids, call)
+    return result
 
 
 def _grid_of_idefics(height: int, width: int, options: Options) -> grids.Grid:
@@ -146,9 +146,9 @@ def _grid_of_idefics(height: int, width: int, options: Options) -> grids.Grid:
     return grid if max(grid) > 1 else (0, 0)
 
 
-def _rows_and_columns(found: list[grids.Grid], call: Call) -> dict[str, Any]:
+def _rows_and_columns(tile_grids: list[grids.Grid], call: Call) -> dict[str, Any]:
     """The grids as two lists of a list for each prompt."""
-    groups = call.by_prompt(found)
+    groups = call.by_prompt(tile_grids)
     rows, columns = ([[grid[k] for grid in group] for group in groups] for k in (0, 1))
     return {"rows": rows, "cols": columns}
 
@@ -156,14 +156,14 @@ def _rows_and_columns(found: list[grids.Grid], call: Call) -> dict[str, Any]:
 def of_granite(pixels: Pixels, call: Call, options: Options) -> dict[str, Any]:
     """GraniteDocling: a mask of tiles, and the grids."""
     parts = _tiles_by_prompt(pixels, call)
-    made: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     lengths = [len(part) for part in parts]
-    made["pixel_attention_mask"] = counted(lengths, max(lengths), call, torch.bool)
+    result["pixel_attention_mask"] = counted(lengths, max(lengths), call, torch.bool)
     if options["fine_route"]:
         ones = torch.ones(len(parts), dtype=torch.bool, device=call.device)
-        made["tile_fine_mask"] = ones
-    found = [grids.grid_of_granite(height, width, options) for height, width in call.sizes]
-    return made | _rows_and_columns(found, call)
+        result["tile_fine_mask"] = ones
+    tile_grids = [grids.grid_of_granite(height, width, options) for height, width in call.sizes]
+    return result | _rows_and_columns(tile_grids, call)
 
 
 def of_idefics2(pixels: Pixels, call: Call, options: Options) -> dict[str, Any]:
@@ -179,9 +179,9 @@ def of_idefics2(pixels: Pixels, call: Call, options: Options) -> dict[str, Any]:
             [tile[..., : size[0], : size[1]] for tile, size in zip(*pair, strict=True)]
             for pair in zip(parts, sizes, strict=True)
         ]
-        made = [batch(group) for group in cropped]
-        whole = all(isinstance(part, Tensor) for part in made)
-        return {PIXELS: batch(made) if whole else made}  # pyright: ignore
+        prompts = [batch(group) for group in cropped]
+        whole = all(isinstance(part, Tensor) for part in prompts)
+        return {PIXELS: batch(prompts) if whole else prompts}  # pyright: ignore
     size = largest(list(chain.from_iterable(sizes)))
     pictures = [torch.cat([pad_to(tile[None], size) for tile in group]) for group in parts]
     masks = [torch.cat([_ones(inner, size, call) for inner in group]) for group in sizes]
@@ -209,24 +209,24 @@ def of_eomt(pixels: Pixels, call: Call, options: Options) -> dict[str, Any]:
 
 def of_deepseek(pixels: Pixels, call: Call, options: Options) -> dict[str, Any]:
     """DeepSeek-OCR 2: the local tiles of all images, if there are any, and their numbers."""
-    made: dict[str, Any] = {PIXELS: batch(pixels[PIXELS])}
+    result: dict[str, Any] = {PIXELS: batch(pixels[PIXELS])}
     lengths = [len(part) for part in pixels["pixel_values_local"]]
     if any(lengths):
-        made["pixel_values_local"] = torch.cat(list(pixels["pixel_values_local"]))
-    return {**made, "num_local_patches": call.numbers(lengths)}
+        result["pixel_values_local"] = torch.cat(list(pixels["pixel_values_local"]))
+    return {**result, "num_local_patches": call.numbers(lengths)}
 
 
 def of_unlimited(pixels: Pixels, call: Call, options: Options) -> dict[str, Any]:
     """UnlimitedOcr: the same with lists, and columns and rows."""
-    found = []
+    patch_grids = []
     for height, width in call.sizes:
         rows, columns = 1, 1
         if tiles.has_local_tiles(height, width, options):
             rows, columns = tiles.grid_of_deepseek(height, width, options)
-        found.append([columns, rows])
+        patch_grids.append([columns, rows])
     lengths = [len(part) for part in pixels["pixel_values_local"]]
-    made = of_deepseek(pixels, call, options)
-    return {**made, "num_local_patches": lengths, "patches_grid": found}
+    result = of_deepseek(pixels, call, options)
+    return {**result, "num_local_patches": lengths, "patches_grid": patch_grids}
 
 
 def of_phi4(pixels: Pixels, call: Call, options: Options) -> dict[str, Any]:
@@ -239,8 +239,8 @@ def of_phi4(pixels: Pixels, call: Call, options: Options) -> dict[str, Any]:
         below, right = (
             (n * side - v) // patch for n, v in zip((rows, columns), inner, strict=True)
         )
-        shown = call.ones(rows * count - below, columns * count - right)
-        mask = F.pad(shown, (0, right, 0, below))
+        visible = call.ones(rows * count - below, columns * count - right)
+        mask = F.pad(visible, (0, right, 0, below))
         parts = tiles.cut(mask[None, None], (rows, columns))[0, :, 0]
         masks.append(torch.cat([call.ones(1, count, count), parts]))
         sizes.append((rows * side, columns * side))
@@ -259,17 +259,17 @@ def of_phi4(pixels: Pixels, call: Call, options: Options) -> dict[str, Any]:
 
 def of_minicpm(pixels: Pixels, call: Call, options: Options) -> dict[str, Any]:
     """MiniCPM-V: rows and columns of patches of each view, and the grids of slices."""
-    shapes, found, lengths, patch = [], [], [], options["patch_size"]
+    shapes, tile_grids, lengths, patch = [], [], [], options["patch_size"]
     for height, width in call.sizes:
         whole, part, grid = own_order.sizes_of_minicpm(height, width, options)
         views = [whole] + [part] * (grid[0] * grid[1] if grid else 0)
         shapes += [(tall // patch, wide // patch) for tall, wide in views]
         lengths.append(len(views))
-        found.append(list(grid or (0, 0)))
+        tile_grids.append(list(grid or (0, 0)))
     return {
         PIXELS: torch.cat(list(pixels[PIXELS]), -1)[None],
         "target_sizes": call.numbers(shapes, torch.int32),
-        "grids": found,
+        "grids": tile_grids,
         "num_patches_per_image": lengths,
     }
 
@@ -277,19 +277,19 @@ def of_minicpm(pixels: Pixels, call: Call, options: Options) -> dict[str, Any]:
 def of_molmo2(pixels: Pixels, call: Call, options: Options) -> dict[str, Any]:
     """Molmo 2: which patches are pooled to a token, of the whole picture, then of the canvas."""
     side = options["size"]["height"] // options["patch_size"]
-    pool, pools, found, start = options["pooling_size"], [], [], 0
+    pool, pools, image_grids, start = options["pooling_size"], [], [], 0
     for size, part in zip(call.sizes, pixels[PIXELS], strict=True):
         whole = torch.arange(side * side, device=call.device).unflatten(0, (side, side))
         crops = _without_overlaps(own_order.tiling_of_molmo(*size, options), side, options, call)
         low, high = _pooled(whole, pool), _pooled(crops, pool)
         indices = torch.cat([low[0], torch.where(high[0] >= 0, high[0] + side * side, -1)])
         pools.append(torch.where(indices >= 0, indices + start, -1))
-        found.append(low[1] + high[1])
+        image_grids.append(low[1] + high[1])
         start += len(part) * side * side
     return {
         PIXELS: torch.cat(list(pixels[PIXELS])),
         "image_token_pooling": torch.cat(pools).int(),
-        "image_grids": call.numbers(found),
+        "image_grids": call.numbers(image_grids),
         "image_num_crops": call.numbers([len(part) for part in pixels[PIXELS]]),
     }
 
@@ -304,9 +304,9 @@ def _without_overlaps(grid: grids.Grid, side: int, options: Options, call: Call)
     at[:-1, :, side - last :] = -1
     at[:, :-1, :, side - last :] = -1
     at = at.transpose(1, 2)
-    kept = at[at >= 0]
+    positions = at[at >= 0]
     tall = rows * (side - first - last) + first + last
-    return kept.unflatten(0, (tall, -1))
+    return positions.unflatten(0, (tall, -1))
 
 
 def _pooled(indices: Tensor, pool: Size) -> tuple[Tensor, grids.Grid]:
@@ -322,7 +322,7 @@ def of_lfm2(pixels: Pixels, call: Call, options: Options) -> dict[str, Any]:
     """LFM2-VL: the rows of all views, which of them are there, and the grids."""
     patch, side = options["encoder_patch_size"], options["tile_size"]
     views: list[Tensor] = []
-    shapes, found, wholes = [], [], []
+    shapes, tile_grids, wholes = [], [], []
     for size, part in zip(call.sizes, pixels[PIXELS], strict=True):
         here = list(part) if part.ndim == 3 else [part]
         grid = own_order.tiling_of_lfm2(*size, options)
@@ -331,30 +331,30 @@ def of_lfm2(pixels: Pixels, call: Call, options: Options) -> dict[str, Any]:
         rest = [(whole[0] // patch, whole[1] // patch)] * (len(here) - len(tiles_here))
         views += here
         shapes += [*tiles_here, *rest]
-        found.append(grid or (1, 1))
+        tile_grids.append(grid or (1, 1))
         wholes.append(list(whole))
-    made: dict[str, Any] = {PIXELS: batch(views)}
+    result: dict[str, Any] = {PIXELS: batch(views)}
     if options["do_pad"]:
         lengths, longest = [r * c for r, c in shapes], own_order.longest_of_lfm2(options)
-        made["pixel_attention_mask"] = counted(lengths, longest, call, torch.int32)
-        made["spatial_shapes"] = call.numbers(shapes)
+        result["pixel_attention_mask"] = counted(lengths, longest, call, torch.int32)
+        result["spatial_shapes"] = call.numbers(shapes)
     if options.get("return_row_col_info"):
-        made["image_rows"] = call.numbers([grid[0] for grid in found])
-        made["image_cols"] = call.numbers([grid[1] for grid in found])
-        made["image_sizes"] = call.numbers(wholes)
-    return made
+        result["image_rows"] = call.numbers([grid[0] for grid in tile_grids])
+        result["image_cols"] = call.numbers([grid[1] for grid in tile_grids])
+        result["image_sizes"] = call.numbers(wholes)
+    return result
 
 
 def of_step3(pixels: Pixels, call: Call, options: Options) -> dict[str, Any]:
     """Step 3: the local crops, if there are any, and which of them end a line."""
     local = list(pixels["pixel_values_local"])
-    made: dict[str, Any] = {PIXELS: batch(pixels[PIXELS])}
-    made["num_local_patches"] = call.numbers([len(part) for part in local])
+    result: dict[str, Any] = {PIXELS: batch(pixels[PIXELS])}
+    result["num_local_patches"] = call.numbers([len(part) for part in local])
     if not any(map(len, local)):
-        return made
+        return result
     most, lines = max(map(len, local)), []
     for size in call.sizes:
         rows, columns = own_order.step3_grid(*size, options)
         ends = [c == columns - 1 and r < rows - 1 for r in range(rows) for c in range(columns)]
         lines.append(ends + [False] * (most - len(ends)))
-    return {**made, "pixel_values_local": torch.cat(local), "patch_newline_masks": lines}
+    return {**result, "pixel_values_local": torch.cat(local), "patch_newline_masks": lines}

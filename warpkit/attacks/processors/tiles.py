@@ -98,8 +98,8 @@ def aria(picture: Tensor, options: Options) -> Tensor:
     if options["split_image"]:
         best = grids.most_used(*sides(picture), options["split_resolutions"])
         parts = squares(on_canvas(picture, best, options), side)
-    made = [by_tile(on_square, part, options) for part in parts]
-    return joined(*made) if options["split_image"] else made[0]
+    pictures = [by_tile(on_square, part, options) for part in parts]
+    return joined(*pictures) if options["split_image"] else pictures[0]
 
 
 def on_square(picture: Tensor, options: Options) -> Tensor:
@@ -174,8 +174,8 @@ def by_rule(picture: Tensor, options: Options) -> Tensor:
 def got(picture: Tensor, options: Options) -> Tensor:
     """GotOcr2: its Pillow version makes no tiles if at most one is allowed."""
     if options["library"] == "pillow" and options["max_patches"] <= 1:
-        made = resize(picture, options)
-        return joined(made) if options["crop_to_patches"] else made
+        pictures = resize(picture, options)
+        return joined(pictures) if options["crop_to_patches"] else pictures
     return by_rule(picture, options)
 
 
