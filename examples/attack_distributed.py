@@ -226,7 +226,7 @@ def run(out: Path, steps: int, batch: int, size: int, every: int, lr: float, see
     crops, todo = Crops(400, seed=1), range(len(attack.history), steps)
     loader = DataLoader(crops, batch_sampler=ShardedBatches(len(crops), batch, todo, seed, mesh))
     main = dist.get_rank() == 0
-    with progress_bar("attacking", total=steps, done=todo.start, shown=main) as advance:
+    with progress_bar("attacking", total=steps, completed=todo.start, visible=main) as advance:
         for step, (images, _) in zip(todo, loader, strict=True):
             images = sharded(images.to(device), batch, mesh)
             loss = attack.step(model, images, seed * 1_000_000 + step)

@@ -71,7 +71,7 @@ def run(
     files = Digits(to_levels(files.images) / 255, files.labels)
     cases = [(how, level) for how in INTERPOLATIONS for level in levels]
     rates: dict[tuple[str, int], list[tuple[float, float]]] = {case: [] for case in cases}
-    with progress_bar("attacking", total=seeds * len(cases), shown=show) as advance:
+    with progress_bar("attacking", total=seeds * len(cases), visible=show) as advance:
         for seed in range(seeds):
             torch.manual_seed(seed)
             model = train(network(16), training, MOVES, epochs=epochs, seed=seed, lr=1e-2)

@@ -51,7 +51,7 @@ def run(
     views = moved(test.images, TURNS, torch.Generator().manual_seed(99))
     scores: dict[str, list[float]] = {kind: [] for kind in KINDS}
     models: dict[str, nn.Module] = {}
-    with progress_bar("training", total=seeds * len(KINDS), shown=show) as advance:
+    with progress_bar("training", total=seeds * len(KINDS), visible=show) as advance:
         for seed in range(seeds):
             for kind in KINDS:
                 torch.manual_seed(seed)

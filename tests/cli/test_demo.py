@@ -89,9 +89,9 @@ def test_the_gradient_reaches_all_visible_pixels(small: torch.Tensor, matrix: to
     to = wk.transform_points(matrix, torch.stack((x, y), -1).double())
     inside = ((to >= 0) & (to <= torch.tensor([width - 1, height - 1]))).all(-1)
     far = ((to < -2) | (to > torch.tensor([width + 1, height + 1]))).any(-1)
-    assert done.seen[inside].all()
-    assert not done.seen[far].any()
-    assert done.fraction == done.seen.sum().item() / (height * width)
+    assert done.mask[inside].all()
+    assert not done.mask[far].any()
+    assert done.fraction == done.mask.sum().item() / (height * width)
     step = torch.zeros(2, 3, dtype=torch.float64)
     step[0, 2] = 1e-4
     image = small.double()
@@ -112,10 +112,10 @@ def test_the_hidden_warp_is_found(small: torch.Tensor):
     hidden[:, 2] += 0.05 * width, -0.03 * width
     seen = wk.warp_affine(small, hidden)
     torch.testing.assert_close(done.target, 0.6 * seen + 0.1)
-    assert (done.found - seen).abs().mean() < TOLERANCE["demo levels"]
+    assert (done.picture - seen).abs().mean() < TOLERANCE["demo levels"]
     assert (done.tiles[:, :10, :10] == done.target[:, :10, :10]).all()
     side = min(height, width) // 6
-    assert (done.tiles[:, :side, side : 2 * side] == done.found[:, :side, side : 2 * side]).all()
+    assert (done.tiles[:, :side, side : 2 * side] == done.picture[:, :side, side : 2 * side]).all()
 
 
 def test_the_figure_shows_the_results(small: torch.Tensor, matrix: torch.Tensor):
@@ -135,9 +135,9 @@ def test_the_figure_shows_the_results(small: torch.Tensor, matrix: torch.Tensor)
     expected = torch.zeros_like(small).double()
     expected[:, 40, 60] = 1
     torch.testing.assert_close(shown[3], expected)
-    assert ((shown[4] == small).all(0) == reach.seen).float().mean() > 0.99  # others stay white
+    assert ((shown[4] == small).all(0) == reach.mask).float().mean() > 0.99  # others stay white
     torch.testing.assert_close(shown[5], recovery.target)
-    torch.testing.assert_close(shown[6], recovery.found)
+    torch.testing.assert_close(shown[6], recovery.picture)
     torch.testing.assert_close(shown[7], recovery.tiles)
 
 

@@ -20,7 +20,7 @@ def test_dumb_terminals_get_lines_instead_of_bars(
 ):
     monkeypatch.setenv("TTY_COMPATIBLE", is_terminal)
     monkeypatch.setattr(progress, "PAUSE", -1.0)
-    with progress.progress_bar("[looking]", total=3, done=1) as advance:
+    with progress.progress_bar("[looking]", total=3, completed=1) as advance:
         advance("one " + 50 * "x")
         advance("[b]two")
     told = capsys.readouterr()

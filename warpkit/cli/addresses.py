@@ -46,11 +46,11 @@ def images_of(names: list[str]) -> list[str]:
 
     Raises OSError if a folder cannot be listed.
     """
-    found: list[str] = []
+    paths: list[str] = []
     for name in map(local, names):
         inner = _listed(name) if is_address(name) else _entries(Path(name))
-        found += [name] if inner is None else inner
-    return found
+        paths += [name] if inner is None else inner
+    return paths
 
 
 def exists(name: str | Path) -> bool:

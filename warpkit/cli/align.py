@@ -45,10 +45,10 @@ def run(moving: str, fixed: str, out: str, options: Options) -> int:
     """Align, write the requested files, and print the result; 1 if it did not converge."""
     target = Path(out)
     kind = format_of(target)
-    named = {"OUT": target, "--matrix-out": options.matrix_out, "--overlay": options.overlay}
+    outputs = {"OUT": target, "--matrix-out": options.matrix_out, "--overlay": options.overlay}
     for name, image in {"MOVING": moving, "FIXED": fixed}.items():  # which may be one file
-        check_apart(named, {name: image})
-    for path in named.values():
+        check_apart(outputs, {name: image})
+    for path in outputs.values():
         check_target(path)
     overlay_kind = format_of(options.overlay) if options.overlay else ""
     pictures = [read_image(name) for name in (moving, fixed)]
@@ -58,25 +58,25 @@ def run(moving: str, fixed: str, out: str, options: Options) -> int:
             raise ImageFileError(f"{name}: less than 16 pixels a side, which show too little")
         greys.append(grey(picture))
     with progress_bar(f"aligning {moving}", total=1) as advance:
-        found = wk.align(
+        alignment = wk.align(
             *greys,
             model=options.model,
             loss=options.loss,
             init="search" if options.searches else None,
         )
-        advance("converged" if found.converged else "not converged")
+        advance("converged" if alignment.converged else "not converged")
     size = (greys[1].shape[-2], greys[1].shape[-1])
-    result = warped(pictures[0], found.matrix, size, options.interpolation)
+    result = warped(pictures[0], alignment.matrix, size, options.interpolation)
     write_image(target, result, kind)
     if options.matrix_out is not None:
         with replacing(options.matrix_out) as file:
-            file.write(numbers(found.matrix).encode())
+            file.write(numbers(alignment.matrix).encode())
     if options.overlay is not None:
-        picture = Picture(overlay(greys[0], greys[1], found.matrix), "RGB")
+        picture = Picture(overlay(greys[0], greys[1], alignment.matrix), "RGB")
         write_image(options.overlay, picture, overlay_kind)
-    print(f"correlation {found.score:.4f}, {int(found.steps)} steps")
-    print(numbers(found.matrix), end="")
-    if not found.converged:
+    print(f"correlation {alignment.score:.4f}, {int(alignment.steps)} steps")
+    print(numbers(alignment.matrix), end="")
+    if not alignment.converged:
         say(f"{moving}: does not converge on {fixed}: what was written is the best that was found")
         return 1
     return 0
@@ -123,8 +123,8 @@ def overlay(moving: Tensor, fixed: Tensor, matrix: Tensor) -> Tensor:
     panels = []
     for each in (still, matrix):
         warp = wk.warp_perspective if len(each) == 3 else wk.warp_affine
-        shown = warp(levels(moving), each, size=size)
-        panels.append(torch.cat((shown, levels(fixed), levels(fixed))))
+        view = warp(levels(moving), each, size=size)
+        panels.append(torch.cat((view, levels(fixed), levels(fixed))))
     gap = torch.ones(3, size[0], GAP)
     both = torch.cat((panels[0], gap, panels[1]), -1)
     return (both * 255).round().clamp(0, 255).to(torch.uint8)

@@ -22,8 +22,8 @@ def cause_of(error: Exception) -> tuple[str, int] | None:
             return str(raised), 2
     if isinstance(error, ImageFileError):
         return str(error), 1
-    known = ("allocate memory", "overflow", "Unable to cast")  # a size beyond int64
-    of_torch = isinstance(error, RuntimeError) and any(text in str(error) for text in known)
+    phrases = ("allocate memory", "overflow", "Unable to cast")  # a size beyond int64
+    of_torch = isinstance(error, RuntimeError) and any(text in str(error) for text in phrases)
     if of_torch or isinstance(error, (MemoryError, OverflowError)):
         return "not enough memory for images of this size", 1
     return None
@@ -36,12 +36,12 @@ def check_apart(
 
     A link counts as the file that it points to.
     """
-    seen: dict[Path, str] = {}
+    names: dict[Path, str] = {}
     for name, path in (inputs or {}).items():
         if path is not None and str(path) not in INPUTS:
-            seen.setdefault(Path(path).resolve(), name)
+            names.setdefault(Path(path).resolve(), name)
     for name, path in outputs.items():
         if path is None:
             continue
-        if (known := seen.setdefault(path.resolve(), name)) != name:
-            raise CommandError(f"{name} is {path}, and so is {known}: give another name")
+        if (first := names.setdefault(path.resolve(), name)) != name:
+            raise CommandError(f"{name} is {path}, and so is {first}: give another name")

@@ -77,6 +77,6 @@ def export_resize(
     missing = [name for name in ("onnx", "onnxscript") if importlib.util.find_spec(name) is None]
     if missing:
         raise CommandError(f"needs {' and '.join(missing)}: pip install {' '.join(missing)}")
-    written = model_of(size, source, interpolation, antialias, arithmetic, channels)
+    model = model_of(size, source, interpolation, antialias, arithmetic, channels)
     with replacing(out) as file:
-        file.write(written)
+        file.write(model)

@@ -80,7 +80,7 @@ def decode(file: Image.Image) -> Picture:
     """
     import torch
 
-    held, kept = bits(file)
+    depth, dropped = bits(file)
     sixteen = file.format in ("PNG", "PPM")  # some versions of Pillow read their 16 bits as mode I
     file.load()
     image = file
@@ -88,17 +88,17 @@ def decode(file: Image.Image) -> Picture:
     mode = plain_mode(image)
     if mode == "I" and sixteen:
         mode = "I;16"
-    shown = mode if mode == "I;16" else image.mode
-    held += WORDS.get(shown, shown)
+    stored = mode if mode == "I;16" else image.mode
+    depth += WORDS.get(stored, stored)
     if "transparency" in image.info and image.mode != "P":
-        held += " with a transparent colour"
-    same = mode == shown
+        depth += " with a transparent colour"
+    same = mode == stored
     pixels = np.asarray(image if same else lab_as_rgb(image) or image.convert(mode))
     wanted = {"I;16": np.uint16, "I": np.float64, "F": np.float32}.get(mode, np.uint8)
     pixels = np.atleast_3d(pixels.astype(wanted, copy=False))  # in the machine's byte order
     tensor = torch.from_numpy(np.array(pixels.transpose(2, 0, 1), order="C"))  # Pillow's is locked
     profile = image.info.get("icc_profile") if same else None
-    return Picture(tensor, mode, image.mode == "P", profile, held, frames_of(file), kept)
+    return Picture(tensor, mode, image.mode == "P", profile, depth, frames_of(file), dropped)
 
 
 def frames_of(file: Image.Image) -> int:

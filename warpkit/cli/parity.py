@@ -18,8 +18,8 @@ def run(
     images: Sequence[Path], html: Path | None, json: Path | None, arithmetic: FaceArithmetic
 ) -> int:
     """Compare, print and write; 1 if a guaranteed pixel differs."""
-    named = {f"IMAGE {k}": path for k, path in enumerate(images, 1)}
-    check_apart({"--html": html, "--json": json}, named)
+    inputs = {f"IMAGE {k}": path for k, path in enumerate(images, 1)}
+    check_apart({"--html": html, "--json": json}, inputs)
     for path in (html, json):
         check_target(path)
     report = parity_suite(photographs(images), progress=True, arithmetic=arithmetic)
@@ -36,15 +36,15 @@ def run(
 
 def photographs(paths: Sequence[Path]) -> dict[str, Tensor]:
     """The files' pixels by name."""
-    found: dict[str, Tensor] = {}
+    pictures: dict[str, Tensor] = {}
     for path in paths:
         picture = read_photograph(path, "the comparison takes grey and RGB photographs")
         name, count = path.name, 1
-        while name in found:
+        while name in pictures:
             count += 1
             name = f"{path.name} ({count})"
-        found[name] = picture.pixels
-    return found
+        pictures[name] = picture.pixels
+    return pictures
 
 
 def save(path: Path, report: ParityReport, write: Callable[[ParityReport, str], None]) -> None:

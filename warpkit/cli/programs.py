@@ -73,22 +73,22 @@ def identify(program: Asked, results: Made = None, takes: Takes = "auto", json: 
     from warpkit import validation
 
     check_target(json)
-    shown = sys.stderr.isatty()
+    visible = sys.stderr.isatty()
     try:
         if results is not None:
-            found = _of_folders(Path(program), results, takes)
+            match = _of_folders(Path(program), results, takes)
         else:
             if Path(program).is_dir():
                 raise CommandError(f"{program} is a folder: name a second one, of what was made")
-            found = validation.identify(load(program), takes=takes, progress=shown)
+            match = validation.identify(load(program), takes=takes, progress=visible)
     except ValueError as error:
         raise CommandError(_one_line(error)) from None
-    print(found)
-    if not found.known:
-        for said in _candidates(found):
-            print(said)
-    _write(json, found.to_json)
-    return 0 if found.known else 1
+    print(match)
+    if not match.known:
+        for candidate in _candidates(match):
+            print(candidate)
+    _write(json, match.to_json)
+    return 0 if match.known else 1
 
 
 def _of_folders(images: Path, results: Path, takes: str) -> Any:
@@ -105,10 +105,10 @@ def _of_folders(images: Path, results: Path, takes: str) -> Any:
     return identify_folders("identify", images, results, progress=sys.stderr.isatty())
 
 
-def _candidates(found: Any) -> list[str]:
+def _candidates(match: Any) -> list[str]:
     """A line for each program that fits, or is nearest."""
     lines = []
-    for number, (program, share, distance) in enumerate(found.candidates, 1):
+    for number, (program, share, distance) in enumerate(match.candidates, 1):
         text = f"{number}. {program}"
         lines.append(f"{text} ({share:.3%} of values differ; {distance:.3g} levels apart)")
     return lines
@@ -164,18 +164,18 @@ def load(name: str) -> Callable[[Any], Any]:
         wanted = "package.module:function or file.py:function"
         raise CommandError(f"{name!r} names no program: it must be {wanted}")
     try:
-        found = _of_file(Path(place)) if place.endswith(".py") else _of_package(place)
+        value = _of_file(Path(place)) if place.endswith(".py") else _of_package(place)
     except CommandError:
         raise
     except Exception as error:
         raise CommandError(f"{place} raises {type(error).__name__}: {_one_line(error)}") from None
     for part in path.split("."):
-        if not hasattr(found, part):
+        if not hasattr(value, part):
             raise CommandError(f"{place} has no {path}")
-        found = getattr(found, part)
-    if not callable(found):
-        raise CommandError(f"{name} is {type(found).__name__}, which cannot be called")
-    return found
+        value = getattr(value, part)
+    if not callable(value):
+        raise CommandError(f"{name} is {type(value).__name__}, which cannot be called")
+    return value
 
 
 def _of_file(path: Path) -> Any:

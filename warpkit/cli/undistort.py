@@ -124,8 +124,8 @@ class Options:
 
         fx, fy, cx, cy = self.camera or (1.0, 1.0, 0.0, 0.0)  # `check` rejects None
         matrix = torch.tensor([[fx, 0, cx], [0, fy, cy], [0, 0, 1]], dtype=torch.float64)
-        given = self.distortion or ()
-        k = torch.tensor((*given, 0, 0) if len(given) == 2 else given, dtype=torch.float64)
+        numbers = self.distortion or ()
+        k = torch.tensor((*numbers, 0, 0) if len(numbers) == 2 else numbers, dtype=torch.float64)
         view, size = None, (picture.pixels.shape[-2], picture.pixels.shape[-1])
         if self.alpha is not None:
             try:

@@ -244,8 +244,8 @@ def array_dtype(value: np.ndarray | np.generic) -> torch.dtype | None:
 
 @cache
 def _named_dtype(dtype: np.dtype) -> torch.dtype | None:
-    found = getattr(torch, dtype.name, None)
-    return found if isinstance(found, torch.dtype) else None
+    namesake = getattr(torch, dtype.name, None)
+    return namesake if isinstance(namesake, torch.dtype) else None
 
 
 def from_array(

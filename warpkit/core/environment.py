@@ -32,8 +32,8 @@ def installed(package: str) -> str:
 
 def versions_of(packages: Mapping[str, str]) -> dict[str, str]:
     """The versions of those packages, by whatever names, that are installed."""
-    found = {name: installed(package) for name, package in packages.items()}
-    return {name: version for name, version in found.items() if version}
+    versions = {name: installed(package) for name, package in packages.items()}
+    return {name: version for name, version in versions.items() if version}
 
 
 def how_to_install(extra: str) -> str:

@@ -21,9 +21,9 @@ def refuse(where: str, because: str, instead: str) -> None:
         raise RuntimeError(f"{where}: cannot be exported to ONNX {because}: {instead}")
 
 
-def refuse_values(function: str, *given: object) -> None:
+def refuse_values(function: str, *values: object) -> None:
     """`refuse` of what decides by the values of tensors; those of arrays are constants."""
-    if any(isinstance(value, Tensor) for value in given):
+    if any(isinstance(value, Tensor) for value in values):
         refuse(
             function,
             "because it branches on the values of its arguments",

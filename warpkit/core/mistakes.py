@@ -153,9 +153,9 @@ def warn_if_16_bit_camera(function: str, size: Sequence[int], **values: object) 
             doubled = 2 * numbers.detach().double()
             if bool(((doubled % 1 == 0) & (doubled.abs() <= WHOLE[dtype] / 16)).all()):
                 continue
-        moved = torch.finfo(dtype).eps / 2 * max(size)
+        error = torch.finfo(dtype).eps / 2 * max(size)
         text = f"{function}: `{argument}` of {kind} has too few digits for an image of "
-        text += f"{tuple(size)}: it may be rounded by the equivalent of {moved:.1g} pixels. "
+        text += f"{tuple(size)}: it may be rounded by the equivalent of {error:.1g} pixels. "
         warn(text + "float32 holds it")
 
 

@@ -101,19 +101,19 @@ def _here(names: Names, value: str) -> str | None:
 
 def _of_number(names: Names, argument: str, number: int, numbers: Collection[str]) -> str:
     """The suggestions for a number of these libraries; one if they mean the same."""
-    found: dict[str, str] = {}
+    meanings: dict[str, str] = {}
     if "cv2" in numbers:
         more, own = "", number
         if argument == "interpolation" and INVERSE <= number < 2 * INVERSE:
             own, more = number - INVERSE, " and inverse=True"
         if 0 <= own < len(names.numbers):
             name = names.numbers[own]
-            found[f"{_here(names, name)}{more}"] = f"cv2.{(names.prefix + name).upper()}"
+            meanings[f"{_here(names, name)}{more}"] = f"cv2.{(names.prefix + name).upper()}"
     if "PIL" in numbers and 0 <= number < len(PILLOW) and (here := _here(names, PILLOW[number])):
-        found.setdefault(here, f"PIL.Image.{PILLOW[number]}")
-    first, *others = [f"{theirs}: write {here}" for here, theirs in found.items()] or [""]
-    said = ", ".join([first, *(text.replace("write ", "") for text in others)])
-    return f" ({said})" if said else ""
+        meanings.setdefault(here, f"PIL.Image.{PILLOW[number]}")
+    first, *others = [f"{theirs}: write {here}" for here, theirs in meanings.items()] or [""]
+    suggestions = ", ".join([first, *(text.replace("write ", "") for text in others)])
+    return f" ({suggestions})" if suggestions else ""
 
 
 INTERPOLATION, BORDER, FILL = ("`interpolation`", "`border`", "`border_value`")

@@ -28,27 +28,29 @@ def bar_named(name: str) -> Iterator[None]:
 
 @contextmanager
 def progress_bar(
-    label: str, *, total: int, done: int = 0, shown: bool = True
+    label: str, *, total: int, completed: int = 0, visible: bool = True
 ) -> Iterator[Callable[[str], None]]:
     """A function that advances the bar by one and shows a few words; it does nothing if not shown.
 
     Raises ModuleNotFoundError that names what to install where rich is missing.
     """
-    if not shown:
+    if not visible:
         yield lambda words: None
         return
     rich_console = import_optional("rich.console", label, "progress=True")
     console = rich_console.Console(stderr=True, highlight=False, soft_wrap=True)
     label = _named.get() or label
     if console.is_jupyter or (console.is_terminal and not console.is_dumb_terminal):
-        with _moving(console, label, total, done) as advance:
+        with _moving(console, label, total, completed) as advance:
             yield advance
     else:
-        yield _lines(console, label, total, done)
+        yield _lines(console, label, total, completed)
 
 
 @contextmanager
-def _moving(console: Any, label: str, total: int, done: int) -> Iterator[Callable[[str], None]]:
+def _moving(
+    console: Any, label: str, total: int, completed: int
+) -> Iterator[Callable[[str], None]]:
     from rich.progress import (
         BarColumn,
         MofNCompleteColumn,
@@ -65,12 +67,12 @@ def _moving(console: Any, label: str, total: int, done: int) -> Iterator[Callabl
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=console) as bar:
-        task = bar.add_task(label, total=total, completed=done, words="")
+        task = bar.add_task(label, total=total, completed=completed, words="")
         yield lambda words: bar.update(task, advance=1, words=words)
 
 
-def _lines(console: Any, label: str, total: int, done: int) -> Callable[[str], None]:
-    count, last = done, time.monotonic()
+def _lines(console: Any, label: str, total: int, completed: int) -> Callable[[str], None]:
+    count, last = completed, time.monotonic()
 
     def advance(words: str) -> None:
         nonlocal count, last

@@ -11,5 +11,5 @@ def listing(*names: Iterable[str]) -> Callable[[], list[str]]:
     >>> listing(["warp_flow", "splat"], ["nn"])()
     ['nn', 'splat', 'warp_flow']
     """
-    found = sorted(name for part in names for name in part)
-    return found.copy
+    everything = sorted(name for part in names for name in part)
+    return everything.copy

@@ -91,8 +91,8 @@ def _named_elsewhere(shardable: Shardable, kwargs: Mapping[str, Any]) -> str | N
     names = shardable.signature.parameters
     for keyword, value in kwargs.items():
         if keyword not in names and (wanted := suggest_keyword(keyword, names)):
-            said = f"`{keyword}` must be {wanted}, got {keyword}={value!r:.60}"
-            return f"{shardable.function.__name__}: {said}"
+            message = f"`{keyword}` must be {wanted}, got {keyword}={value!r:.60}"
+            return f"{shardable.function.__name__}: {message}"
     return None
 
 
@@ -100,12 +100,16 @@ def _too_many(shardable: Shardable, args: Sequence[Any]) -> str | None:
     """What to say about an argument that must be named and is not."""
     kinds = {name: p.kind for name, p in shardable.signature.parameters.items()}
     places = [name for name, kind in kinds.items() if kind is not inspect.Parameter.KEYWORD_ONLY]
-    named = [name for name in kinds if name not in places]
-    if len(args) <= len(places) or not named or inspect.Parameter.VAR_POSITIONAL in kinds.values():
+    keywords = [name for name in kinds if name not in places]
+    if (
+        len(args) <= len(places)
+        or not keywords
+        or inspect.Parameter.VAR_POSITIONAL in kinds.values()
+    ):
         return None
-    first = named[0]
-    said = f"`{first}` and what follows it must be named, as in {first}=..."
-    return f"{shardable.function.__name__}: {said}, got {len(args)} without a name"
+    first = keywords[0]
+    message = f"`{first}` and what follows it must be named, as in {first}=..."
+    return f"{shardable.function.__name__}: {message}, got {len(args)} without a name"
 
 
 def batched(results: int = 1, /, **cores: int) -> Callable[[Callable[P, R]], Callable[P, R]]:
@@ -164,7 +168,7 @@ def reads_rows(shapes: Shapes, options: Mapping[str, Any]) -> Layout:
 
 
 def writes_rows(shapes: Shapes, options: Mapping[str, Any]) -> Layout:
-    """As `reads_rows`, with a value to write; the index must be whole, since its order counts."""
+    """`reads_rows` with a value to write; the index must be whole, since its order counts."""
     before, after = _around(shapes, options)
     count = len(_index(shapes))
     array = (*before, None, *after)
@@ -191,7 +195,7 @@ def reads_2d(shapes: Shapes, options: Mapping[str, Any]) -> Layout:
 
 
 def writes_2d(shapes: Shapes, options: Mapping[str, Any]) -> Layout:
-    """As `reads_2d`, with a value (*I, *B) to write; the weights must be whole."""
+    """`reads_2d` with a value (*I, *B) to write; the weights must be whole."""
     rest = tuple(("array", d) for d in range(2, len(shapes["array"])))
     labels: dict[str, DimLabels] = {argument: (None,) * len(s) for argument, s in shapes.items()}
     labels["array"] = (*_whole(shapes["array"]), *rest)

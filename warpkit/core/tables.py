@@ -15,9 +15,9 @@ def print_fitting(
 
     Columns that do not fit the console are dropped, and a line names them.
     """
-    kept, wide = list(names), console.options.update_width(1000)
-    while kept and console.measure(make(kept), options=wide).minimum > console.width:
-        kept.pop()
-    console.print(make(kept))
-    if gone := names[len(kept) :]:
-        console.print(f"too narrow for {', '.join(gone)}", style="dim", markup=False)
+    columns, wide = list(names), console.options.update_width(1000)
+    while columns and console.measure(make(columns), options=wide).minimum > console.width:
+        columns.pop()
+    console.print(make(columns))
+    if omitted := names[len(columns) :]:
+        console.print(f"too narrow for {', '.join(omitted)}", style="dim", markup=False)

@@ -40,12 +40,14 @@ def load_exported(path: Path) -> Any:
 def harmless(path: Path) -> io.BytesIO:
     """A copy of the archive without libraries, and with empty sample inputs."""
     copy = io.BytesIO()
-    with zipfile.ZipFile(path) as archive, zipfile.ZipFile(copy, "w") as kept:
+    with zipfile.ZipFile(path) as archive, zipfile.ZipFile(copy, "w") as filtered:
         for member in archive.infolist():
             name = member.filename.casefold()  # torch ignores the case, too
             if LIBRARIES in name or "opaque_obj" in name:
                 continue
-            kept.writestr(member, b"" if any(s in name for s in SAMPLES) else archive.read(member))
+            filtered.writestr(
+                member, b"" if any(s in name for s in SAMPLES) else archive.read(member)
+            )
     copy.seek(0)
     return copy
 

@@ -117,8 +117,8 @@ def class_of(target: str | None, labels: list[str], count: int) -> int | None:
         return labels.index(target)
     if target.isdecimal() and int(target) < count:
         return int(target)
-    known = f"one of {len(labels)} labels, or " if labels else ""
-    raise CommandError(f"--target takes {known}a number below {count}, got {target!r}")
+    labels_or = f"one of {len(labels)} labels, or " if labels else ""
+    raise CommandError(f"--target takes {labels_or}a number below {count}, got {target!r}")
 
 
 def moves(size: tuple[int, int]) -> AffineDistribution:
@@ -135,13 +135,13 @@ class Subject:
     pipeline: Pipeline
     labels: list[str]
 
-    def scores(self, given: Tensor) -> Tensor:
+    def scores(self, images: Tensor) -> Tensor:
         """Scores (N, classes) for the pipeline's results (N, ...)."""
         try:
-            scores = self.model(given)
+            scores = self.model(images)
         except (RuntimeError, TypeError, ValueError, AssertionError) as error:
             words = " ".join(str(error).split())[-160:]
-            shape = "x".join(map(str, given.shape))
+            shape = "x".join(map(str, images.shape))
             raise CommandError(
                 f"--model cannot take what --pipeline makes, {shape}: {words}"
             ) from None
@@ -161,7 +161,7 @@ class Subject:
         name = self.labels[number] if self.labels else f"class {number}"
         return Answer(number, name, chances[number].item())
 
-    def said(
+    def classes_of(
         self, image: Tensor, matrices: Tensor, files: Photometric | None, draws: Tensor | None
     ) -> Tensor:
         """The predicted classes (S,) for an image (3, H, W) under matrices (S, 2, 3).
@@ -170,12 +170,13 @@ class Subject:
         """
         with torch.no_grad():
             views = [wk.warp_affine(image, matrix, border=BORDER) for matrix in matrices]
-            shown = [view[None] for view in views]
+            pictures = [view[None] for view in views]
             if files is not None and draws is not None:
-                shown = [
-                    files.apply(view, draw[None]) for view, draw in zip(shown, draws, strict=True)
+                pictures = [
+                    files.apply(view, draw[None])
+                    for view, draw in zip(pictures, draws, strict=True)
                 ]
-            return torch.cat([self.scores(self.pipeline(view)).argmax(1) for view in shown])
+            return torch.cat([self.scores(self.pipeline(view)).argmax(1) for view in pictures])
 
 
 def attack_model(
@@ -205,16 +206,19 @@ def attack_model(
     unseen = moves(size).sample(UNSEEN, size=size, generator=generator)
     draws = None if files is None else files.sample(UNSEEN, generator=generator)
 
-    def objective(given: Tensor) -> Tensor:
-        scores = subject.scores(given)
+    def objective(images: Tensor) -> Tensor:
+        scores = subject.scores(images)
         if wanted is not None:
             return F.cross_entropy(scores, torch.full((len(scores),), wanted))
         return F.log_softmax(scores, 1)[:, before.number].mean()
 
     def fooled(image: Tensor) -> float:
-        said = subject.said(image, unseen, files, draws)
+        classes = subject.classes_of(image, unseen, files, draws)
         return (
-            (said == wanted if wanted is not None else said != before.number).double().mean().item()
+            (classes == wanted if wanted is not None else classes != before.number)
+            .double()
+            .mean()
+            .item()
         )
 
     def optimized(distribution: AffineDistribution | None) -> Perturbation:
@@ -241,12 +245,12 @@ def attack_model(
     with bar_named("as it stands"):
         still = optimized(None)
     with bar_named("under transformations"):
-        found = optimized(moves(size))
-    shown = {
+        perturbation = optimized(moves(size))
+    pictures = {
         "the photograph": image,
         "perturbed as it stands": still.image,
-        "perturbed under transformations": found.image,
+        "perturbed under transformations": perturbation.image,
     }
-    answers = {name: subject.answer(picture) for name, picture in shown.items()}
-    rates = {name: fooled(picture) for name, picture in shown.items()}
-    return ModelAttack(image, found.image, found.history, answers, rates)
+    answers = {name: subject.answer(picture) for name, picture in pictures.items()}
+    rates = {name: fooled(picture) for name, picture in pictures.items()}
+    return ModelAttack(image, perturbation.image, perturbation.history, answers, rates)

@@ -43,8 +43,8 @@ def read_step(text: str) -> Step:
     try:
         return MAKERS[name](*parts)
     except (TypeError, ValueError) as error:
-        known = str(error).partition(": ")[2]
-        why = f": {known}" if known.startswith("`") else ""
+        reason = str(error).partition(": ")[2]
+        why = f": {reason}" if reason.startswith("`") else ""
         raise CommandError(f"--pipeline: {text!r} is not {GRAMMAR[name]}{why}") from None
 
 

@@ -76,54 +76,54 @@ def run(
     subject = subject_of(options)
     image = photograph(source or demo.default_photograph(), LARGEST, 1)
     epsilon, jpeg = levels / 255, options.jpeg
-    done = attack_model(image, subject, options.target, epsilon, steps, show=True, jpeg=jpeg)
+    attack = attack_model(image, subject, options.target, epsilon, steps, show=True, jpeg=jpeg)
     with replacing(out) as file:
-        draw(file, done, levels)
+        draw(file, attack, levels)
     console = Console(highlight=False)
-    console.print(spoken(done))
-    written = [out]
+    console.print(spoken(attack))
+    outputs = [out]
     if options.image_out is not None:
-        pixels = (done.after * 255).round().to(torch.uint8)
+        pixels = (attack.after * 255).round().to(torch.uint8)
         write(options.image_out, Picture(pixels, "RGB"), "PNG")
-        written.append(options.image_out)
-    names = " and ".join(map(str, written))
+        outputs.append(options.image_out)
+    names = " and ".join(map(str, outputs))
     console.print(f"\nwrote {names}", markup=False, soft_wrap=True)
 
 
-def spoken(done: ModelAttack) -> Table:
+def spoken(attack: ModelAttack) -> Table:
     """The model's predictions before and after, and how often it is fooled."""
     table = Table.grid(padding=(0, 2))
     table.add_row("", "the model says", f"fooled, {UNSEEN} unseen views")
-    for name, answer in done.answers.items():
-        said = Text(f"{answer.name} ({answer.probability:.1%})")
-        table.add_row(name, said, f"{done.rates[name]:.1%}")
+    for name, answer in attack.answers.items():
+        label = Text(f"{answer.name} ({answer.probability:.1%})")
+        table.add_row(name, label, f"{attack.rates[name]:.1%}")
     return table
 
 
-def draw(out: BinaryIO, done: ModelAttack, levels: int) -> None:
+def draw(out: BinaryIO, attack: ModelAttack, levels: int) -> None:
     """Draws the images before and after, the perturbation, and the rates."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     from warpkit.cli.demo.figure import ACCENT, GREY, INK
 
-    height, width = done.before.shape[-2:]
+    height, width = attack.before.shape[-2:]
     figure = Figure(figsize=(12, max(12 / 4.6 * height / width, 1.6) + 0.5), layout="constrained")
     FigureCanvasAgg(figure)
     panels = figure.subplots(1, 4)
-    delta = (done.after - done.before) * 255
+    delta = (attack.after - attack.before) * 255
     pictures = {
-        "before": done.before,
+        "before": attack.before,
         f"perturbation, {levels}/255 is full": 0.5 + delta / (2 * levels),
-        "after": done.after,
+        "after": attack.after,
     }
     for axes, (title, picture) in zip(panels, pictures.items(), strict=False):
         axes.imshow(picture.clamp(0, 1).permute(1, 2, 0).numpy())
         axes.set_axis_off()
         axes.set_title(title, size=10, color=INK)
     axes = panels[3]
-    names = [name.replace("perturbed ", "perturbed\n") for name in done.rates]
-    bars = axes.barh(names, [100 * rate for rate in done.rates.values()], color=ACCENT)
+    names = [name.replace("perturbed ", "perturbed\n") for name in attack.rates]
+    bars = axes.barh(names, [100 * rate for rate in attack.rates.values()], color=ACCENT)
     axes.bar_label(bars, fmt="%.0f %%", size=9, padding=3)
     axes.invert_yaxis()
     axes.set_xlim(0, 118)

@@ -38,7 +38,7 @@ def write_small_classifier(model: nn.Sequential, labels: list[str], path: Path =
 
 def read_small_classifier(path: Path = FILE) -> tuple[nn.Sequential, list[str]]:
     """The classifier, images (N, 3, h, w) to scores (N, labels), and its labels."""
-    held = torch.load(path, map_location="cpu", weights_only=True)
-    model = network(len(held["labels"]))
-    model.load_state_dict(held["weights"])  # into float32
-    return model.eval().requires_grad_(False), held["labels"]
+    contents = torch.load(path, map_location="cpu", weights_only=True)
+    model = network(len(contents["labels"]))
+    model.load_state_dict(contents["weights"])  # into float32
+    return model.eval().requires_grad_(False), contents["labels"]

@@ -329,8 +329,8 @@ def prepare(work: FaceWork) -> dict[str, Any]:
     return {"warpkit": ours, "cv2": cv2}
 
 
-def _arrays(found: Any) -> list[np.ndarray]:
-    parts = found if isinstance(found, tuple) else (found,)
+def _arrays(result: Any) -> list[np.ndarray]:
+    parts = result if isinstance(result, tuple) else (result,)
     return [np.asarray(part) for part in parts if part is not None]
 
 

@@ -61,5 +61,5 @@ class Noise:
 
     def __str__(self) -> str:
         """One line of text."""
-        taken = f"others took {self.share:.0%} of the processors"
-        return f"{self.word}: {taken}, a fixed work varied by {self.spread:.0%}"
+        load = f"others took {self.share:.0%} of the processors"
+        return f"{self.word}: {load}, a fixed work varied by {self.spread:.0%}"

@@ -86,8 +86,8 @@ def table(rows: list[dict[str, Any]], others: Sequence[str]) -> Table:
         result.add_column(name, justify="right", no_wrap=True)
     keys = ("workload", "interpolation", "does")
     for case, group in groupby(rows, key=lambda row: tuple(row[key] for key in keys)):
-        found = {row["way"]: row for row in group}
-        ratios = (f"{found[way]['times_warpkit']}x" if way in found else "" for way in others)
+        row_of = {row["way"]: row for row in group}
+        ratios = (f"{row_of[way]['times_warpkit']}x" if way in row_of else "" for way in others)
         name, interpolation, does = case
-        result.add_row(name, f"{interpolation}, {does}", found["warpkit"]["ms"], *ratios)
+        result.add_row(name, f"{interpolation}, {does}", row_of["warpkit"]["ms"], *ratios)
     return result

@@ -45,33 +45,33 @@ def in_turns(
     inputs: makes the arguments of a call; this is not timed. between: called after each turn.
 
     >>> seconds = in_turns({"a": lambda: None, "b": lambda: None}, Turns(3))
-    >>> [len(taken) for taken in seconds.values()]
+    >>> [len(times) for taken in seconds.values()]
     [3, 3]
     """
     names = list(calls)
-    taken: dict[str, list[float]] = {name: [] for name in names}
+    seconds: dict[str, list[float]] = {name: [] for name in names}
     end, turn = time.perf_counter() + turns.seconds, 0
     while turn < turns.untimed + (turns.timed or turns.at_least) or (
         not turns.timed and time.perf_counter() < end
     ):
         first = turn % len(names) if turns.rotate else 0
         for name in names[first:] + names[:first]:
-            call, given = calls[name], inputs()
+            call, arguments = calls[name], inputs()
             time.sleep(turns.pause)
             if turns.warm:
-                call(*given)
+                call(*arguments)
             start = turns.clock()
             for _ in range(turns.repeat):
-                call(*given)
+                call(*arguments)
             spent = (turns.clock() - start) / turns.repeat
             if turn >= turns.untimed:
-                taken[name].append(spent)
+                seconds[name].append(spent)
         if between is not None:
             between()
         turn += 1
-    return taken
+    return seconds
 
 
-def ratio(taken: list[float], other: list[float]) -> float:
+def ratio(seconds: list[float], other: list[float]) -> float:
     """The median over the turns of one call's time divided by another's."""
-    return statistics.median(a / b for a, b in zip(taken, other, strict=True))
+    return statistics.median(a / b for a, b in zip(seconds, other, strict=True))

@@ -22,12 +22,12 @@ def draw(image: Tensor, comparison: Comparison, reach: Reach, recovery: Recovery
     turned = f"turned by {TURN:g}°, {ZOOM:g} times as large"
     picture(top[1], comparison.warped / 255, "warpkit.warp_affine", turned)
     difference(top[2], top[3], comparison)
-    seen = f"{reach.fraction:.1%} of the photograph's pixels"
-    picture(bottom[0], dimmed(image, reach.seen), "Where the gradient arrives", seen)
+    share = f"{reach.fraction:.1%} of the photograph's pixels"
+    picture(bottom[0], dimmed(image, reach.mask), "Where the gradient arrives", share)
     exposure = " and darker" if EXPOSURE[0] < 1 else ""
     picture(bottom[1], recovery.target, "A hidden warp", f"angle {HIDDEN[0]:.3f}°{exposure}")
-    found = f"angle {recovery.angle:.3f}°, off by {recovery.error:.3f}°"
-    picture(bottom[2], recovery.found, "Found by warpkit.align", found)
+    angle = f"angle {recovery.angle:.3f}°, off by {recovery.error:.3f}°"
+    picture(bottom[2], recovery.picture, "Found by warpkit.align", angle)
     off = f"corners {recovery.corners:.3f} pixels off"
     picture(bottom[3], recovery.tiles, "Both, tile by tile", off)
     return figure
@@ -84,10 +84,10 @@ def difference(theirs: Axes, apart: Axes, comparison: Comparison) -> None:
     picture(apart, comparison.apart / 255 * times, f"Difference x {times}", note)
 
 
-def dimmed(image: Tensor, seen: Tensor) -> Tensor:
+def dimmed(image: Tensor, mask: Tensor) -> Tensor:
     """The image, with pixels that get no gradient pale and grey.
 
-    image (C, H, W) in [0, 1]; seen (H, W), bool.
+    image (C, H, W) in [0, 1]; mask (H, W), bool.
     """
     pale = 0.9 + 0.1 * image.mean(0, keepdim=True).expand_as(image)
-    return image.where(seen, pale)
+    return image.where(mask, pale)

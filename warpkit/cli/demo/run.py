@@ -62,8 +62,8 @@ def summary(comparison: demo.Comparison, reach: demo.Reach, recovery: demo.Recov
     table.add_row("gradient to image", f"arrives at {reach.fraction:.1%} of the pixels")
     rows = "   ".join(" ".join(f"{v:+.4f}" for v in row) for row in reach.to_matrix.tolist())
     table.add_row("gradient to matrix", rows)
-    found = f"{demo.HIDDEN[0]:.3f}°, found {recovery.angle:.3f}°: off by {recovery.error:.3f}°"
-    table.add_row("hidden turn", found)
+    angle = f"{demo.HIDDEN[0]:.3f}°, found {recovery.angle:.3f}°: off by {recovery.error:.3f}°"
+    table.add_row("hidden turn", angle)
     steps = f"{recovery.corners:.4f} pixels, after {recovery.steps} steps"
     table.add_row("corners are off by", steps)
     return table

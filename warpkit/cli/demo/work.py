@@ -51,7 +51,7 @@ class Comparison:
 class Reach:
     """The pixels that the gradient of a loss reaches."""
 
-    seen: Tensor
+    mask: Tensor
     """(H, W): whether a pixel of the photograph has a gradient."""
     to_matrix: Tensor
     """The matrix's gradient, (2, 3)."""
@@ -59,7 +59,7 @@ class Reach:
     @property
     def fraction(self) -> float:
         """The share of the photograph's pixels that get a gradient."""
-        return self.seen.double().mean().item()
+        return self.mask.double().mean().item()
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class Recovery:
 
     target: Tensor
     """(C, H, W): the photograph under the hidden warp, and darker."""
-    found: Tensor
+    picture: Tensor
     """(C, H, W): the photograph under the warp that was found."""
     angle: float
     """The angle found, in degrees."""
@@ -87,7 +87,7 @@ class Recovery:
         height, width = self.target.shape[-2:]
         side = max(min(height, width) // TILES, 1)
         y, x = torch.arange(height)[:, None] // side, torch.arange(width) // side
-        return self.target.where((x + y) % 2 == 0, self.found)
+        return self.target.where((x + y) % 2 == 0, self.picture)
 
 
 def default_photograph() -> Path:

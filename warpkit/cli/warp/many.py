@@ -56,9 +56,9 @@ class Folder:
 
     def option_of_many(self) -> str | None:
         """The first option that does not apply to a single file."""
-        given = {"--workers": self.workers, "--report": self.report, "--resume": self.resume}
-        given["--ray"] = self.ray
-        return next((name for name, value in given.items() if value), None)
+        options = {"--workers": self.workers, "--report": self.report, "--resume": self.resume}
+        options["--ray"] = self.ray
+        return next((name for name, value in options.items() if value), None)
 
 
 def many(
@@ -88,14 +88,14 @@ def many(
     if not is_address(out):  # buckets have no folders
         make(Path(out))
     check_target(folder.report)
-    done = {job.source for job in jobs if folder.resume and exists(job.target)}
+    finished = {job.source for job in jobs if folder.resume and exists(job.target)}
     failures: list[str] = []
-    shown = sys.stderr is not None and sys.stderr.isatty()
+    visible = sys.stderr is not None and sys.stderr.isatty()
     with ExitStack() as stack:
         write = folder.report and stack.enter_context(reporting(folder.report, folder.resume))
-        advance = stack.enter_context(progress_bar("images", total=len(files), shown=shown))
+        advance = stack.enter_context(progress_bar("images", total=len(files), visible=visible))
         raise_again = stack.enter_context(interruptions())
-        waiting = [job for job in jobs if job.source not in done]
+        waiting = [job for job in jobs if job.source not in finished]
         if folder.ray is not None:
             from warpkit.cli.warp.on_ray import working_on_ray
 
@@ -105,22 +105,22 @@ def many(
             workers = working(waiting, quality, options, folder.workers or cores())
         outcomes = stack.enter_context(workers)
         for job in jobs:
-            outcome = Outcome(0.0, []) if job.source in done else next(outcomes)
+            outcome = Outcome(0.0, []) if job.source in finished else next(outcomes)
             for line in outcome.lines:
                 say(line)
             if outcome.error is not None:
                 failures.append(outcome.error)
             if write:
-                write(json.dumps(row(job, outcome, job.source in done)) + "\n")
+                write(json.dumps(row(job, outcome, job.source in finished)) + "\n")
             advance(escape(printable(Path(job.source).name)))
             raise_again()
     for failure in failures:
         say(failure)
-    if done:
-        say(f"{len(done)} of {len(files)} were in {out} before")
+    if finished:
+        say(f"{len(finished)} of {len(files)} were in {out} before")
     if failures:
-        written = len(files) - len(failures)
-        say(f"{len(failures)} of {len(files)} failed; {written} are in {out}")
+        count = len(files) - len(failures)
+        say(f"{len(failures)} of {len(files)} failed; {count} are in {out}")
     return 1 if failures else 0
 
 
@@ -144,8 +144,8 @@ def row(job: Job, outcome: Outcome, skipped: bool) -> dict[str, str | float | bo
     """A row of the report."""
     if outcome.error is not None:
         return {"file": job.source, "error": outcome.error}
-    done = {"file": job.source, "result": str(job.target), "seconds": round(outcome.seconds, 4)}
-    return {**done, "skipped": True} if skipped else done
+    result = {"file": job.source, "result": str(job.target), "seconds": round(outcome.seconds, 4)}
+    return {**result, "skipped": True} if skipped else result
 
 
 @contextmanager
@@ -234,19 +234,21 @@ def jobs_into(folder: str, files: Sequence[str], ending: str | None) -> list[Job
     if folder in OUTPUTS:
         raise CommandError(f"--out takes a folder, got {folder}")
     inputs = {place(name): name for name in files}
-    taken: dict[str | Path, str] = {}
+    source_of: dict[str | Path, str] = {}
     jobs: list[Job] = []
     for source in files:
         if source in INPUTS:
             raise CommandError(f"{source} has no name for a file in {folder}: give OUT")
         name = Path(source).name
         target = inside(folder, f"{Path(name).stem}.{ending}" if ending else name)
-        if target in taken:
-            raise CommandError(f"{taken[target]} and {source} would both be written to {target}")
+        if target in source_of:
+            raise CommandError(
+                f"{source_of[target]} and {source} would both be written to {target}"
+            )
         if place(target) in inputs:
             overwritten = inputs[place(target)]
             raise CommandError(f"{overwritten} would be overwritten: --out takes another folder")
-        taken[target] = source
+        source_of[target] = source
         try:
             kind = format_of(Path(target))
         except ImageFileError:

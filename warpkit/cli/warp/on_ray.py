@@ -87,15 +87,15 @@ def connect(address: str) -> Any:
         options["include_dashboard"] = False
     else:
         check_answer(address)
-    with stderr_taken() as taken:
+    with stderr_taken() as lines:
         try:
             ray.init(address=address, **options)
         except (OSError, ImportError, RuntimeError, ValueError, SystemExit) as error:
             ended = isinstance(error, SystemExit)  # Ray raises this if a cluster has died: "15"
-            said = "it does not answer" if ended else " ".join(str(error).split())[:200]
-            reason = taken()[-1:]  # for example that the cluster requires a token
-            said += "".join(f" ({line.rpartition('] ')[2]})" for line in reason)
-            raise CommandError(f"--ray {address}: no Ray is reached: {said}") from None
+            cause = "it does not answer" if ended else " ".join(str(error).split())[:200]
+            reason = lines()[-1:]  # for example that the cluster requires a token
+            cause += "".join(f" ({line.rpartition('] ')[2]})" for line in reason)
+            raise CommandError(f"--ray {address}: no Ray is reached: {cause}") from None
     return ray
 
 
@@ -105,7 +105,7 @@ def stderr_taken() -> Iterator[Callable[[], list[str]]]:
     if sys.stderr is None:
         yield list
         return
-    kept = os.dup(2)
+    original = os.dup(2)
     with tempfile.TemporaryFile() as file:
 
         def lines() -> list[str]:
@@ -116,8 +116,8 @@ def stderr_taken() -> Iterator[Callable[[], list[str]]]:
         try:
             yield lines
         finally:
-            os.dup2(kept, 2)
-            os.close(kept)
+            os.dup2(original, 2)
+            os.close(original)
 
 
 def check_answer(address: str) -> None:

@@ -104,8 +104,8 @@ def sampled(picture: Picture, warp: Callable[..., Tensor], options: Sampling) ->
     pixels = warp(picture.pixels, border_value=outside)
     mixes = options.interpolation != "nearest" or options.antialias
     if picture.mode in ("LA", "RGBA") and mixes:
-        shown = outside[-1] if "constant" in options.border else torch.tensor(255.0)
-        if picture.pixels[-1].min() < 255 or shown < 255:
+        border_alpha = outside[-1] if "constant" in options.border else torch.tensor(255.0)
+        if picture.pixels[-1].min() < 255 or border_alpha < 255:
             mix_visible(warp, picture.pixels, outside, pixels)
     return replace(picture, pixels=pixels)
 
