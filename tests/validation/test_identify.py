@@ -221,8 +221,8 @@ def test_every_option_of_the_contract_is_found(name):
         assert getattr(found, attribute) == value, attribute
     assert found.compared >= 200_000
     if name == "TextNet":  # 256 and not 264: 261 becomes 256.2
-        assert found.twin.geometry.placed(163, 261).size == (160, 256)
-        assert found.twin.geometry.placed(200, 201).size == (160, 160)  # 160.8 becomes 160
+        assert found.twin.geometry.placement(163, 261).size == (160, 256)
+        assert found.twin.geometry.placement(200, 201).size == (160, 160)  # 160.8 becomes 160
     assert str(found).count(".") >= 4
 
 

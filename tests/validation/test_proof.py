@@ -120,7 +120,7 @@ def test_a_row_at_one_size_is_detected():
     assert answer.known
     wrong = replace(answer.twin.geometry, rounding="n * v / s even")
     sizes = [(h, 100) for h in range(101, 140)]
-    assert any(wrong.placed(*s).size != answer.twin.geometry.placed(*s).size for s in sizes)
+    assert any(wrong.placement(*s).size != answer.twin.geometry.placement(*s).size for s in sizes)
     assert not identify(off_by_a_row, takes="array").known
 
 
@@ -142,12 +142,12 @@ def test_another_rule_for_long_images_is_detected():
 
 def test_sides_are_rounded_as_in_the_libraries():
     def size(geometry, height, width):
-        return geometry.placed(height, width).size
+        return geometry.placement(height, width).size
 
     # TensorFlow's resize_with_pad in float32: 114 / (114 / 112) is slightly less than 112
     tensorflow = Geometry("longest", 112, rounding="v / (s / n) floor, float32", place="exact")
     assert size(tensorflow, 114, 57) == (111, 55)
-    assert replace(tensorflow, window=(112, 112)).placed(114, 57).corner == (0, -28)
+    assert replace(tensorflow, window=(112, 112)).placement(114, 57).corner == (0, -28)
     # torchvision: int(size * long / short); with max_size int(max_size * short / long)
     assert size(Geometry("shortest", 256), 480, 641) == (256, 341)
     assert size(Geometry("shortest", 800, limit=533), 172, 448) == (204, 533)

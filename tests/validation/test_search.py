@@ -21,7 +21,7 @@ TRUTH = RULES[40]
 
 def alike(one, height, width):
     """Whether a rule's sides of a picture are odd where the right rule's are: half of them are."""
-    pairs = zip(one.placed(height, width).size, TRUTH.placed(height, width).size, strict=True)
+    pairs = zip(one.placement(height, width).size, TRUTH.placement(height, width).size, strict=True)
     return all((a - b) % 2 == 0 for a, b in pairs)
 
 
@@ -46,7 +46,7 @@ def by_definition():
         before = len(shapes)
         for _ in range(14):
             counts = [
-                (len({g.placed(*shape).told for g in left}), -shape[0] * shape[1], shape)
+                (len({g.placement(*shape).identity for g in left}), -shape[0] * shape[1], shape)
                 for shape in probes
                 if shape not in shapes[before:]
             ]
@@ -67,9 +67,9 @@ def test_rules_that_reckon_one_factor_in_two_ways_are_not_told_apart():
     )
     apart = 0
     for shape in pictures.probes(68):
-        placements = one.placed(*shape), other.placed(*shape)
+        placements = one.placement(*shape), other.placement(*shape)
         assert (placements[0].size == placements[1].size) == (
-            placements[0].told == placements[1].told
+            placements[0].identity == placements[1].identity
         )
         apart += placements[0].factors != placements[1].factors
     assert apart > 50
@@ -94,14 +94,14 @@ def test_halves_to_even_and_halves_up_are_told_apart(near):
     assert found.known, str(found)
     for width in (200, 232, 152):  # 68 * width / 64 ends in a half
         wanted = 68, near(68 * width / 64)
-        assert found.twin.geometry.placed(64, width).size == wanted
+        assert found.twin.geometry.placement(64, width).size == wanted
 
 
 def test_refine_takes_the_pictures_of_its_definition(monkeypatch):
     shapes, left = by_definition()
     assert len(shapes) >= 3
-    placed, calls = Geometry.placed, []
-    monkeypatch.setattr(Geometry, "placed", lambda *args: calls.append(1) or placed(*args))
+    placement, calls = Geometry.placement, []
+    monkeypatch.setattr(Geometry, "placement", lambda *args: calls.append(1) or placement(*args))
     for _ in range(2):
         calls.clear()
         search = Remaining()

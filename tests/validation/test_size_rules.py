@@ -40,7 +40,7 @@ def test_a_budget_of_pixels_is_that_of_qwen(seed):
     rule = Geometry("area", (3136, 200_704), multiple=28)
     for height, width in generator.integers(28, 1500, (200, 2)).tolist():
         wanted = smart_resize(height, width, 28, 3136, 200_704)
-        assert rule.placed(height, width).size == wanted
+        assert rule.placement(height, width).size == wanted
 
 
 def test_a_side_that_lacks_a_pixel_for_a_tenth_of_sizes_is_right():
@@ -51,6 +51,6 @@ def test_a_side_that_lacks_a_pixel_for_a_tenth_of_sizes_is_right():
     for height, width in [(h, h // 2) for h in range(100, 700)]:
         ratio = max(width / 224, height / 224)
         size = int(height / ratio), int(width / ratio)
-        assert geometry.placed(height, width).size == size
+        assert geometry.placement(height, width).size == size
         lacks += size[0] == 223
     assert 30 < lacks < 90

@@ -89,7 +89,7 @@ def compare_with_opencv(
         checks.check_held(name, argument, tensor)
     kind = "affine" if matrix.shape[-2] == 2 else "perspective"
     cv2 = load_cv2(name)
-    arithmetic = known(name, arithmetic, cv2)
+    arithmetic = known_arithmetic(name, arithmetic, cv2)
     call = ParityCall(kind, image, matrix, {**options, "size": size})
     with torch.device("cpu"):  # where OpenCV is, whatever torch's default device
         got = by_warpkit(call, arithmetic)
@@ -113,10 +113,10 @@ def parity_suite(
     name = "parity_suite"
     cv2 = load_cv2(name)
     with torch.device("cpu"):
-        return make_report(name, images, cv2, known(name, arithmetic, cv2), progress)
+        return make_report(name, images, cv2, known_arithmetic(name, arithmetic, cv2), progress)
 
 
-def known(name: str, arithmetic: str, cv2: Any) -> Arithmetic:
+def known_arithmetic(name: str, arithmetic: str, cv2: Any) -> Arithmetic:
     """The arithmetic's own name; "auto" is replaced by that of the installed OpenCV."""
     names: tuple[FaceArithmetic, ...] = get_args(FaceArithmetic)
     chosen = checks.check_name(name, "arithmetic", arithmetic, names)

@@ -199,14 +199,14 @@ def without_ipp(cv2: Any) -> Iterator[None]:
     The switch applies to the calling thread, so threads do not disturb each other.
     """
     ipp = getattr(cv2, "ipp", None)
-    used = ipp is not None and ipp.useIPP()
+    was_on = ipp is not None and ipp.useIPP()
     if ipp is not None:
         ipp.setUseIPP(False)
     try:
         yield
     finally:
         if ipp is not None:
-            ipp.setUseIPP(used)
+            ipp.setUseIPP(was_on)
 
 
 def spread(tensor: Tensor, batch: tuple[int, ...], last: int) -> Tensor:

@@ -98,12 +98,12 @@ def summary(rows: Iterable[Row], dtype: str, peers: list[str]) -> list[dict[str,
     for name in ("warpkit", *peers):
         cells = []
         for interpolation in INTERPOLATIONS:
-            known = [
-                (row, (row.kept or row.parity) if name == "warpkit" else row.peers[name])
+            parts = [
+                (row, (row.guaranteed or row.parity) if name == "warpkit" else row.peers[name])
                 for row in rows
                 if row.setting.dtype == dtype and row.setting.interpolation == interpolation
             ]
-            cells.append(total([(row, part) for row, part in known if part is not None]))
+            cells.append(total([(row, part) for row, part in parts if part is not None]))
         lines.append({"name": name, "cells": cells, "call": "", "broken": False})
     return lines
 
@@ -113,13 +113,13 @@ def resize_lines(report: Results, dtype: str) -> tuple[str, list[dict[str, Any]]
     lines = []
     for (library, interpolation), group in groups(report.resizes, "library"):
         rows = [row for row in group if row.setting.dtype == dtype]
-        found = [total([(row, row.figures) for row in rows])]
+        totals = [total([(row, row.figures) for row in rows])]
         for name in rows[0].peers if rows else ():
             parts = [(row, row.peers[name]) for row in rows]
-            found.append(total([(row, part) for row, part in parts if part is not None]))
+            totals.append(total([(row, part) for row, part in parts if part is not None]))
         broken = any(not row.passed for row in group)
         name, call = f"{LIBRARIES[library]} {interpolation}", group[0].setting.call
-        lines.append({"name": name, "call": call, "cells": found, "broken": broken})
+        lines.append({"name": name, "call": call, "cells": totals, "broken": broken})
     return dtype, lines
 
 

@@ -160,11 +160,11 @@ def compare_pipelines(
         _check_program(name, argument, program)
         kinds = check_takes(name, kind)
         with bar_named(f"identify {argument}"):
-            found = identify_by(name, argument, program, kinds, progress=progress)
-        programs.append((found, program))
+            answer = identify_by(name, argument, program, kinds, progress=progress)
+        programs.append((answer, program))
     if model is not None:
         _check_program(name, "model", model)
-    twins = [found.twin for found, _ in programs]
+    twins = [answer.twin for answer, _ in programs]
     if images is None and twins[0] is not None and twins[1] is not None:
         pictures += parting_pictures(twins[0].geometry, twins[1].geometry, pictures)
     return comparison.compare(programs[0], programs[1], pictures, model)

@@ -142,7 +142,7 @@ def run(suite: Suite, progress: bool) -> tuple[Row, ...]:
     """Every row of the warps, with a bar on the terminal if `progress` is set."""
     todo, rows = settings(), []
     label = f"comparing with OpenCV {suite.cv2.__version__}"
-    with progress_bar(label, total=len(todo), shown=progress) as advance:
+    with progress_bar(label, total=len(todo), visible=progress) as advance:
         for setting in todo:
             rows.append(suite.run(setting))
             advance(f"{setting.map} {setting.interpolation}")
@@ -153,7 +153,7 @@ def run_resizes(suite: Suite, progress: bool) -> tuple[ResizeRow, ...]:
     """Every row of `resize`, on the photographs and white noise."""
     image = suite.images(RESIZED)
     todo, rows = resize_settings(suite.cv2), []
-    with progress_bar("comparing resizes", total=len(todo), shown=progress) as advance:
+    with progress_bar("comparing resizes", total=len(todo), visible=progress) as advance:
         for setting in todo:
             rows.append(run_resize(setting, image, suite.cv2, suite.arithmetic))
             advance(f"{setting.library} {setting.interpolation}")
@@ -186,8 +186,8 @@ def worst(rows: Sequence[Row]) -> list[Row]:
 
 def seen_apart(row: Row) -> tuple[int, float]:
     """How many peers support a row, and the sum of the shares of their values that differ."""
-    known = [peer for peer in row.peers.values() if peer is not None]
-    return len(known), sum(peer.fraction for peer in known)
+    peers = [peer for peer in row.peers.values() if peer is not None]
+    return len(peers), sum(peer.fraction for peer in peers)
 
 
 def unlike(rows: Sequence[Row], key: Callable[[Row], object]) -> list[Row]:
@@ -206,8 +206,8 @@ def scene(suite: Suite, row: Row) -> RowPictures:
         others = suite.others(row.setting, call)
         results.update({name: o for name, o in others.items() if o is not None})
     expected = by_opencv(suite.cv2, call, "parity_suite")
-    shown = {name: result[0] for name, result in results.items()}
-    return RowPictures(row, call.image[0], expected[0], shown)
+    pictures = {name: result[0] for name, result in results.items()}
+    return RowPictures(row, call.image[0], expected[0], pictures)
 
 
 def environment(cv2: Any, suite: Suite) -> dict[str, str]:

@@ -107,7 +107,7 @@ class ResizeRow:
     """By name; None for a peer that does not support the setting, and for the library itself."""
 
     @property
-    def kept(self) -> Figures | None:
+    def guaranteed(self) -> Figures | None:
         """The figures, if they are guaranteed to be zero."""
         return None if self.promise.where == "nowhere" else self.figures
 
@@ -119,7 +119,7 @@ class ResizeRow:
     @property
     def passed(self) -> bool:
         """Whether all guaranteed values are equal."""
-        return self.kept is None or not self.kept.differing
+        return self.guaranteed is None or not self.guaranteed.differing
 
     @property
     def white(self) -> float:
@@ -131,7 +131,7 @@ class ResizeRow:
 def resize_settings(cv2: Any) -> tuple[ResizeSetting, ...]:
     """Every filter, type and number of channels of each library, with IPP if OpenCV has it."""
     libraries = ["opencv", "opencv_ipp"] if has_ipp(cv2) else ["opencv"]
-    found = [
+    settings = [
         ResizeSetting(library, interpolation, dtype, channels)
         for library in libraries
         for interpolation in OPENCV_FILTERS
@@ -140,12 +140,14 @@ def resize_settings(cv2: Any) -> tuple[ResizeSetting, ...]:
     ]
     if installed("pillow"):
         kinds = (("uint8", 1), ("uint8", 3), ("float32", 1))
-        found += [ResizeSetting("pillow", name, *kind) for name in PILLOW_FILTERS for kind in kinds]
+        settings += [
+            ResizeSetting("pillow", name, *kind) for name in PILLOW_FILTERS for kind in kinds
+        ]
     kinds = (("uint8", 1), ("uint8", 3), ("float32", 3))
     for library in filter(installed, TORCHES):
         names = [name for name in TORCHES[library] if _has(name)]
-        found += [ResizeSetting(library, name, *kind) for name in names for kind in kinds]
-    return tuple(found)
+        settings += [ResizeSetting(library, name, *kind) for name in names for kind in kinds]
+    return tuple(settings)
 
 
 def _has(name: str) -> bool:
@@ -171,8 +173,8 @@ def run_resize(setting: ResizeSetting, image: Tensor, cv2: Any, arithmetic: str)
             result = None
             if setting.dtype in PEER_DTYPES and name != setting.library.removesuffix("_ipp"):
                 result = beside(name, setting, image, size, cv2)
-            kept = others[name]
-            others[name] = None if result is None or kept is None else [*kept, result]
+            earlier = others[name]
+            others[name] = None if result is None or earlier is None else [*earlier, result]
     peak = 1.0 if setting.dtype == "float32" else torch.iinfo(image.dtype).max
     truth = flat(expected)
     return ResizeRow(
@@ -198,11 +200,11 @@ def promised(setting: ResizeSetting, cv2: Any, arithmetic: str) -> Guarantee:
             return Guarantee("nowhere", f"torch resizes bytes as floats on this CPU ({processor})")
         return Guarantee("everywhere")
     version, ipp = cv2.__version__, setting.library == "opencv_ipp"
-    known = guaranteed(
+    guarantee = guaranteed(
         version, dtype="uint8", channels=1, interpolation="nearest", border="constant"
     )
-    if known.where == "nowhere":
-        return known
+    if guarantee.where == "nowhere":
+        return guarantee
     if arithmetic != arithmetic_of(version):
         return Guarantee("nowhere", "another arithmetic")
     if not cv2.useOptimized():
@@ -258,9 +260,9 @@ def by_library(setting: ResizeSetting, image: Tensor, size: tuple[int, int], cv2
     if setting.library == "pillow":
         return by_pillow(setting.interpolation, image, size)
     if setting.library in TORCHES:
-        found = _tensors(setting.library, setting.interpolation.replace("_", "-"), image, size)
-        assert found is not None
-        return found
+        result = _tensors(setting.library, setting.interpolation.replace("_", "-"), image, size)
+        assert result is not None
+        return result
     return by_cv2(cv2, setting.interpolation, image, size, setting.library == "opencv_ipp")
 
 
@@ -271,8 +273,8 @@ def beside(
     wanted, centred = setting.interpolation, setting.library == "pillow"
     inexact = wanted if wanted == "nearest_exact" else wanted.removesuffix("_exact")
     if name == "opencv":
-        known = wanted in OPENCV_FILTERS and not centred
-        wanted = wanted if known else TO_OPENCV.get(wanted, wanted)
+        is_known = wanted in OPENCV_FILTERS and not centred
+        wanted = wanted if is_known else TO_OPENCV.get(wanted, wanted)
         return by_cv2(cv2, wanted, image, size, True) if wanted in OPENCV_FILTERS else None
     if name == "pillow":
         wanted = TO_PILLOW.get(inexact, inexact.removesuffix("_exact"))
@@ -303,14 +305,14 @@ def by_cv2(cv2: Any, interpolation: str, image: Tensor, size: tuple[int, int], i
 def by_pillow(interpolation: str, image: Tensor, size: tuple[int, int]) -> Tensor:
     """PIL.Image.resize in the modes L, RGB and, channel by channel, F."""
     pillow = import_module("PIL.Image")
-    named = pillow.Resampling[interpolation.upper()]
+    resample = pillow.Resampling[interpolation.upper()]
     whole = image.dtype == torch.uint8
 
     def call(one: np.ndarray, dsize: tuple[int, int]) -> np.ndarray:
         planes = [one] if whole else [one[..., c] for c in range(one.shape[-1])]
         planes = [p[..., 0] if p.ndim == 3 and p.shape[-1] == 1 else p for p in planes]
-        made = [np.asarray(pillow.fromarray(p).resize(dsize, named)) for p in planes]
-        return made[0] if whole else np.stack(made, -1)
+        results = [np.asarray(pillow.fromarray(p).resize(dsize, resample)) for p in planes]
+        return results[0] if whole else np.stack(results, -1)
 
     return each(call, image, size)
 
@@ -330,8 +332,8 @@ def by_torchvision(
     if mode == "area":
         return None
     functional = import_module("torchvision.transforms.v2.functional")
-    named = import_module("torchvision.transforms").InterpolationMode(mode)
-    return functional.resize(image, list(size), interpolation=named, antialias=antialias)
+    member = import_module("torchvision.transforms").InterpolationMode(mode)
+    return functional.resize(image, list(size), interpolation=member, antialias=antialias)
 
 
 def by_kornia(mode: str, image: Tensor, size: tuple[int, int], antialias: bool) -> Tensor | None:
@@ -351,5 +353,5 @@ def each(
 ) -> Tensor:
     """Calls a function on arrays (H, W, C) and (w, h), for every image of (B, C, H, W)."""
     arrays = image.permute(0, 2, 3, 1).contiguous().numpy()
-    made = [call(one, (size[1], size[0])).reshape(*size, -1) for one in arrays]
-    return torch.from_numpy(np.ascontiguousarray(np.stack(made))).permute(0, 3, 1, 2)
+    results = [call(one, (size[1], size[0])).reshape(*size, -1) for one in arrays]
+    return torch.from_numpy(np.ascontiguousarray(np.stack(results))).permute(0, 3, 1, 2)

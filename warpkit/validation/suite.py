@@ -66,7 +66,7 @@ class Row:
     """By name; None for a peer that does not support the setting."""
 
     @property
-    def kept(self) -> Figures | None:
+    def guaranteed(self) -> Figures | None:
         """The figures of the pixels that are guaranteed to be OpenCV's."""
         parts = {"everywhere": self.parity, "interior": self.parity.interior, "nowhere": None}
         return parts[self.promise.where]
@@ -80,7 +80,7 @@ class Row:
     @property
     def passed(self) -> bool:
         """Whether all guaranteed pixels are equal to OpenCV's."""
-        return self.kept is None or self.kept.differing == 0
+        return self.guaranteed is None or self.guaranteed.differing == 0
 
     @property
     def white(self) -> float:
@@ -147,21 +147,21 @@ class Suite:
 
     def run(self, setting: Setting) -> Row:
         """One row."""
-        call, kept = self.call(setting), Guarantee("nowhere", "another arithmetic")
+        call, promise = self.call(setting), Guarantee("nowhere", "another arithmetic")
         got = by_warpkit(call, self.arithmetic)
         expected = by_opencv(self.cv2, call, "parity_suite")
         version = self.cv2.__version__
         if self.arithmetic == arithmetic_of(version):
-            kept = setting.promised(version)
+            promise = setting.promised(version)
         if not self.cv2.useOptimized():
-            kept = Guarantee("nowhere", "OpenCV's vector code is off")
+            promise = Guarantee("nowhere", "OpenCV's vector code is off")
         parity = compared(call, got, expected, self.arithmetic, self.cv2)
         white = 1.0 if got.is_floating_point() else 255.0
         others = {}
         if setting.dtype in PEER_DTYPES:
             for name, result in self.others(setting, call).items():
                 others[name] = None if result is None else figures(result, expected, white)
-        return Row(setting, parity, kept, {name: others.get(name) for name in self.peers})
+        return Row(setting, parity, promise, {name: others.get(name) for name in self.peers})
 
     def others(self, setting: Setting, call: ParityCall) -> dict[str, Tensor | None]:
         """The results of the installed peers for a call."""
@@ -196,14 +196,14 @@ def crop(photograph: Tensor) -> Tensor:
 def typed(image: Tensor, dtype: str) -> Tensor:
     """8-bit values in another type: over the whole range of integers, or [0, 1] for floats."""
     values = image.double()
-    made = {
+    conversions = {
         "uint8": values,
         "uint16": values * 257,
         "int16": values * 257 - 32768,
         "float32": values / 255,
         "float64": values / 255,
     }[dtype]
-    return made.to(getattr(torch, dtype))
+    return conversions.to(getattr(torch, dtype))
 
 
 def border_value(setting: Setting) -> list[float]:

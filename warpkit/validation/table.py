@@ -69,31 +69,31 @@ def show(report: Results, console: Console) -> None:
 
 def empty_table(first: str, names: Iterable[str], width: int) -> Table:
     """A table with words in its first column and numbers in the others."""
-    made = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, collapse_padding=True)
-    made.add_column(first)
+    result = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, collapse_padding=True)
+    result.add_column(first)
     for name in names:
         head = HEADS.get(name, name) if width >= WIDE else BROKEN.get(name, HEADS.get(name, name))
-        made.add_column(head, justify="right", vertical="bottom", no_wrap=True)
-    return made
+        result.add_column(head, justify="right", vertical="bottom", no_wrap=True)
+    return result
 
 
 def table(report: Results, names: Sequence[str], width: int) -> Table:
     """One line for each map and interpolation; one column for each peer in `names`."""
-    made = empty_table("warp", ("values", "differing", "warpkit", *names), width)
+    result = empty_table("warp", ("values", "differing", "warpkit", *names), width)
     for (kind, interpolation), group in groups(report.rows, "map"):
-        made.add_row(f"{kind} {interpolation}", *cells(group, names))
-    return made
+        result.add_row(f"{kind} {interpolation}", *cells(group, names))
+    return result
 
 
 def resize_table(report: Results, names: Sequence[str], width: int) -> Table:
     """One line for each library and filter: the distances of warpkit and of the peers in
     `names`."""
-    made = empty_table("resize", ("differing", "warpkit", *names), width)
+    result = empty_table("resize", ("differing", "warpkit", *names), width)
     for (library, interpolation), group in groups(report.resizes, "library"):
         # the longest name must have at most 21 characters for all columns to fit in 80
         short = "IPP" if library == "opencv_ipp" else LIBRARIES[library]
-        made.add_row(f"{short} {interpolation}", *cells(group, names)[1:])
-    return made
+        result.add_row(f"{short} {interpolation}", *cells(group, names)[1:])
+    return result
 
 
 def groups(rows: Iterable[AnyRow], first: str) -> list[tuple[tuple[str, str], list[AnyRow]]]:
@@ -104,17 +104,21 @@ def groups(rows: Iterable[AnyRow], first: str) -> list[tuple[tuple[str, str], li
 
 def cells(group: Sequence[Row | ResizeRow], names: Sequence[str]) -> list[str | Text]:
     """The numbers of one line."""
-    kept = [(row, row.kept) for row in group]
-    total, differing = counted(row.kept for row in group)
+    guaranteed = [(row, row.guaranteed) for row in group]
+    total, differing = counted(row.guaranteed for row in group)
     count = Text(f"{differing:,}", "bold red" if differing else "green") if total else "-"
     peers = [[(row, row.peers[name]) for row in group] for name in names]
-    return [f"{total:,}" if total else "-", count, *(largest(parts) for parts in (kept, *peers))]
+    return [
+        f"{total:,}" if total else "-",
+        count,
+        *(largest(parts) for parts in (guaranteed, *peers)),
+    ]
 
 
 def counted(parts: Iterable[Figures | None]) -> tuple[int, int]:
     """The number of values, and of those that differ."""
-    known = [part for part in parts if part is not None]
-    return sum(part.total for part in known), sum(part.differing for part in known)
+    figures = [part for part in parts if part is not None]
+    return sum(part.total for part in figures), sum(part.differing for part in figures)
 
 
 def left_out(rows: Iterable[Row | ResizeRow]) -> list[tuple[str, int, int]]:
@@ -128,8 +132,8 @@ def left_out(rows: Iterable[Row | ResizeRow]) -> list[tuple[str, int, int]]:
 
 def largest(parts: Iterable[tuple[Row | ResizeRow, Figures | None]]) -> str:
     """The largest difference in levels, or a dash if there is none."""
-    found = [levels(row, part) for row, part in parts if part is not None]
-    return number(max(found)) if found else "-"
+    values = [levels(row, part) for row, part in parts if part is not None]
+    return number(max(values)) if values else "-"
 
 
 def levels(row: Row | ResizeRow, figures: Figures) -> float:

@@ -28,7 +28,7 @@ def main() -> None:
     lines = []
     for (kind, interpolation, dtype), group in groupby(sorted(report.rows, key=key), key):
         rows = list(group)
-        promised, differing = counted(row.kept for row in rows)
+        promised, differing = counted(row.guaranteed for row in rows)
         others, others_differing = counted(row.open for row in rows)
         line = {
             "map": kind,
@@ -39,7 +39,7 @@ def main() -> None:
             "differing": differing,
             "other_values": others,
             "others_differing": others_differing,
-            "warpkit": largest((row, row.kept) for row in rows),
+            "warpkit": largest((row, row.guaranteed) for row in rows),
         }
         for name in rows[0].peers:
             line[name] = largest((row, row.peers[name]) for row in rows)

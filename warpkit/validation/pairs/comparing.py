@@ -77,8 +77,8 @@ class Comparison:
         """The same, for a given placement of pair k."""
         key = (k, placement, how, values)
         if key not in self._marks:
-            made = self.made(k, placement, how, values)
-            self._marks[key] = UNLIKE if made is None else self._compared(k, made, values)
+            levels = self.render(k, placement, how, values)
+            self._marks[key] = UNLIKE if levels is None else self._compared(k, levels, values)
         return self._marks[key]
 
     def quick_share(
@@ -92,29 +92,29 @@ class Comparison:
         channel = 2 if values.channels == "reversed" else 0
         single = Values("kept", values.gain[:1], values.offset[:1])
         image = torch.from_numpy(pair.picture[..., channel : channel + 1]).movedim(-1, 0)
-        made = self._made(image, placement, how, single, self.padding[k][:1])
-        if made is None or made.shape[-2:] != pair.result.numbers.shape[-2:]:
+        levels = self._render(image, placement, how, single, self.padding[k][:1])
+        if levels is None or levels.shape[-2:] != pair.result.numbers.shape[-2:]:
             return 1.0
-        target = self._levels(pair.result.numbers[:1], made, single)
-        return float((np.abs(made - target) > self.numbers.tolerance).mean())
+        target = self._levels(pair.result.numbers[:1], levels, single)
+        return float((np.abs(levels - target) > self.numbers.tolerance).mean())
 
-    def made(
+    def render(
         self, k: int, placement: Placement, how: Resampling | None, values: Values
     ) -> Levels | None:
         """A candidate's levels (C, h, w) for pair k, through its JPEG tables; None if it has
         none."""
         pair = self.pairs[k]
         image = torch.from_numpy(pair.picture).movedim(-1, 0)
-        made = self._made(image, placement, how, values, self.padding[k])
-        if made is None or made.shape[-2:] != pair.result.numbers.shape[-2:]:
+        levels = self._render(image, placement, how, values, self.padding[k])
+        if levels is None or levels.shape[-2:] != pair.result.numbers.shape[-2:]:
             return None
-        made = np.broadcast_to(made, pair.result.numbers.shape)
+        levels = np.broadcast_to(levels, pair.result.numbers.shape)
         tables = pair.result.tables
         if tables is not None:
-            made = np.broadcast_to(tables.written(made), made.shape)
-        return made
+            levels = np.broadcast_to(tables.written(levels), levels.shape)
+        return levels
 
-    def _made(
+    def _render(
         self,
         image: torch.Tensor,
         placement: Placement,
@@ -128,24 +128,26 @@ class Comparison:
         except (ValueError, TypeError, RuntimeError):  # the filter does not support this size
             return None
 
-    def _levels(self, numbers: Levels, made: Levels, values: Values) -> Levels:
+    def _levels(self, numbers: Levels, levels: Levels, values: Values) -> Levels:
         """The result in levels; gain and offset are fitted to the candidate if nothing was
         rounded."""
         if self.numbers.fitted:
-            lines = [fitted_line(x.ravel(), y.ravel()) for x, y in zip(made, numbers, strict=True)]
+            lines = [
+                fitted_line(x.ravel(), y.ravel()) for x, y in zip(levels, numbers, strict=True)
+            ]
             gain, offset = (np.array([line[k] for line in lines]) for k in (0, 1))
         else:
             gain, offset = np.asarray(values.gain), np.asarray(values.offset)
         return (numbers - offset[:, None, None]) / gain[:, None, None]
 
-    def _compared(self, k: int, made: Levels, values: Values) -> Mark:
-        target = self._levels(self.pairs[k].result.numbers, made, values)
-        apart = np.abs(made - target)
+    def _compared(self, k: int, levels: Levels, values: Values) -> Mark:
+        target = self._levels(self.pairs[k].result.numbers, levels, values)
+        apart = np.abs(levels - target)
         differing = int((apart > self.numbers.tolerance).sum())
         if self.numbers.changed:
             differing = int((apart > WHOLE_LEVELS).sum())
         return Mark(
-            differing, apart.size, float(apart.max(initial=0)), low_apart(made - target, values)
+            differing, apart.size, float(apart.max(initial=0)), low_apart(levels - target, values)
         )
 
 

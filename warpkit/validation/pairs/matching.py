@@ -28,15 +28,15 @@ def files_in(folder: Path, unread: list[str]) -> list[Path]:
 
     A folder that cannot be read is named in `unread`.
     """
-    found = []
+    paths = []
 
     def say(error: OSError) -> None:
         unread.append(f"{error.filename} (a folder that cannot be read: {error.strerror})")
 
     for root, folders, names in os.walk(folder, onerror=say):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
-        found += [Path(root) / name for name in sorted(names) if not name.startswith(".")]
-    return found
+        paths += [Path(root) / name for name in sorted(names) if not name.startswith(".")]
+    return paths
 
 
 def match_folders(name: str, images: Path, results: Path) -> tuple[list[Path], list[Path], Matched]:

@@ -45,59 +45,59 @@ LISTED = 12
 """The number of candidates of one group that are described."""
 
 
-def name_group(found: Preprocessing, comparison: Comparison, group: Group) -> None:
+def name_group(answer: Preprocessing, comparison: Comparison, group: Group) -> None:
     """Describe the program that made these pairs, as far as it is known."""
     exact = group.exact and not group.joined
     candidates = _remaining(comparison, group) if exact else group.candidates
     described = []
     for candidate in candidates[:LISTED]:
-        said = _described(comparison, group, candidate)
+        one = _described(comparison, group, candidate)
         marks = [comparison.mark(k, candidate) for k in group.pairs]
         total = sum(mark.compared for mark in marks)
         share = sum(mark.differing for mark in marks) / max(1, total)
-        described.append((said, share, float(np.mean([mark.distance for mark in marks]))))
+        described.append((one, share, float(np.mean([mark.distance for mark in marks]))))
     best = candidates[0]
     marks = [comparison.mark(k, best) for k in group.pairs]
-    found.differing = sum(mark.differing for mark in marks)
-    found.compared = sum(mark.compared for mark in marks)
-    found.largest = max(mark.largest for mark in marks) if found.differing else 0.0
+    answer.differing = sum(mark.differing for mark in marks)
+    answer.compared = sum(mark.compared for mark in marks)
+    answer.largest = max(mark.largest for mark in marks) if answer.differing else 0.0
     if not exact:
         described.sort(key=lambda item: item[2])
-    found.candidates = _once(described)
-    known = described if exact else _near_rules(described)
-    said = [item[0] for item in known]
+    answer.candidates = _once(described)
+    likely = described if exact else _near_rules(described)
+    answers = [item[0] for item in likely]
     for name in OPEN:
-        values = [getattr(one, name) for one in said]
-        setattr(found, name, values[0] if all(v == values[0] for v in values) else None)
-    first = said[0]
-    found.gain, found.offset = first.gain, first.offset
-    if found.rule is None:
-        found.size = None
-    if found.channels is None or not any(comparison.pairs[k].coloured for k in group.pairs):
-        found.channels = found.weights = None
+        values = [getattr(one, name) for one in answers]
+        setattr(answer, name, values[0] if all(v == values[0] for v in values) else None)
+    first = answers[0]
+    answer.gain, answer.offset = first.gain, first.offset
+    if answer.rule is None:
+        answer.size = None
+    if answer.channels is None or not any(comparison.pairs[k].coloured for k in group.pairs):
+        answer.channels = answer.weights = None
     if not exact:
-        unnamed = RESIZE if found.candidates[0][2] <= PLACED else (*RESIZE, *WINDOW)
+        unnamed = RESIZE if answer.candidates[0][2] <= PLACED else (*RESIZE, *WINDOW)
         for name in unnamed:
-            setattr(found, name, None)
+            setattr(answer, name, None)
         return
     if comparison.numbers.changed:
         return
     twin = _twin(comparison, group, best)
-    found.twin, found.pipeline = twin, twin.pipeline()
+    answer.twin, answer.pipeline = twin, twin.pipeline()
 
 
 def _remaining(comparison: Comparison, group: Group) -> list[Candidate]:
     """Candidates that fit every value; a library goes before "exact", floats only if they are
     tightest."""
-    found = group.candidates
-    named = [c for c in found if c.how is not None and c.how.arithmetic != "exact"]
-    found = named or found
-    worst = [max(comparison.mark(k, c).largest for k in group.pairs) for c in found]
+    candidates = group.candidates
+    with_arithmetic = [c for c in candidates if c.how is not None and c.how.arithmetic != "exact"]
+    candidates = with_arithmetic or candidates
+    worst = [max(comparison.mark(k, c).largest for k in group.pairs) for c in candidates]
     lowest = min(worst)
     if not comparison.numbers.whole:
         limit = max(TIGHT, TIGHTER * lowest)
-        found = [c for c, largest in zip(found, worst, strict=True) if largest <= limit]
-    return found
+        candidates = [c for c, largest in zip(candidates, worst, strict=True) if largest <= limit]
+    return candidates
 
 
 def _described(comparison: Comparison, group: Group, candidate: Candidate) -> Preprocessing:
@@ -107,23 +107,23 @@ def _described(comparison: Comparison, group: Group, candidate: Candidate) -> Pr
     shapes = [comparison.pairs[k].shape for k in group.pairs]
     placements = [rule.placements[k] for k in group.pairs]
     padded = any(w > n for p in placements for w, n in zip(p.window, p.size, strict=True))
-    said = []
+    answers = []
     for geometry in _plainest(rule.geometries):
         one = Preprocessing()
         say_geometry(one, geometry, level, shapes, padded=padded)
-        said.append(one)
-    found = said[0]
+        answers.append(one)
+    answer = answers[0]
     for name in OPEN:
-        values = [getattr(one, name) for one in said]
+        values = [getattr(one, name) for one in answers]
         if any(v != values[0] for v in values):
-            setattr(found, name, None)
-    if found.rule is None:
-        found.size = None
+            setattr(answer, name, None)
+    if answer.rule is None:
+        answer.size = None
         windows = {comparison.pairs[k].result.numbers.shape[-2:] for k in group.pairs}
-        found.canvas = tuple(windows.pop()) if len(windows) == 1 else None
-    say_values(found, _values(comparison, group, candidate))
-    say_resampling(found, how)
-    return found
+        answer.canvas = tuple(windows.pop()) if len(windows) == 1 else None
+    say_values(answer, _values(comparison, group, candidate))
+    say_resampling(answer, how)
+    return answer
 
 
 def _plainest(geometries: Sequence[Geometry]) -> list[Geometry]:
@@ -151,15 +151,15 @@ def _values(comparison: Comparison, group: Group, candidate: Candidate) -> Any:
     values = candidate.values
     if not comparison.numbers.fitted:
         return values
-    made, seen = [], []
+    expected, measured = [], []
     for k in group.pairs:
-        levels = comparison.made(k, candidate.rule.placements[k], candidate.how, values)
+        levels = comparison.render(k, candidate.rule.placements[k], candidate.how, values)
         if levels is not None:
-            made.append(levels.reshape(len(levels), -1))
-            seen.append(comparison.pairs[k].result.numbers.reshape(len(levels), -1))
-    if not made:
+            expected.append(levels.reshape(len(levels), -1))
+            measured.append(comparison.pairs[k].result.numbers.reshape(len(levels), -1))
+    if not expected:
         return values
-    x, y = np.concatenate(made, 1), np.concatenate(seen, 1)
+    x, y = np.concatenate(expected, 1), np.concatenate(measured, 1)
     lines = [fitted_line(a, b) for a, b in zip(x, y, strict=True)]
     gain, offset = (tuple(float(line[k]) for line in lines) for k in (0, 1))
     return replace(values, gain=gain, offset=offset)
@@ -175,7 +175,7 @@ def _once(
     described: Sequence[tuple[Preprocessing, float, float]],
 ) -> list[tuple[Preprocessing, float, float]]:
     """Removes candidates with equal descriptions."""
-    found: dict[str, tuple[Preprocessing, float, float]] = {}
+    distinct: dict[str, tuple[Preprocessing, float, float]] = {}
     for item in described:
-        found.setdefault(repr(item[0].as_dict()), item)
-    return list(found.values())
+        distinct.setdefault(repr(item[0].as_dict()), item)
+    return list(distinct.values())

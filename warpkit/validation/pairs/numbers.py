@@ -82,8 +82,10 @@ def measure(pairs: Sequence[PicturePair], placements: Sequence[Placement], dtype
     orders = _orders(samples, coloured)
     gray = _gray_sums(samples, coloured) if _is_gray(samples, coloured) else []
     first = "gray" if gray else orders[0]
-    made = np.concatenate([_blocks(_reference(x, first, gray, channels)) for x, _ in samples], 1)
-    seen = np.concatenate([_blocks(y) for _, y in samples], 1)
+    expected = np.concatenate(
+        [_blocks(_reference(x, first, gray, channels)) for x, _ in samples], 1
+    )
+    measured = np.concatenate([_blocks(y) for _, y in samples], 1)
     values = np.concatenate([y.reshape(channels, -1) for _, y in samples], 1)
     gain, offset = np.ones(channels), np.zeros(channels)
     whole, fitted, changed = True, False, False
@@ -96,12 +98,12 @@ def measure(pairs: Sequence[PicturePair], placements: Sequence[Placement], dtype
             gain[:], offset[:] = scale, base
     else:
         lattices = [_lattice(row, _roundoff(dtype, row)) for row in values]
-        lines = [_line(x, y) for x, y in zip(made, seen, strict=True)]
+        lines = [_line(x, y) for x, y in zip(expected, measured, strict=True)]
         whole = all(lattice is not None for lattice in lattices)
         for c, (line, lattice) in enumerate(zip(lines, lattices, strict=True)):
             if whole and lattice is not None:
                 gain[c], base = lattice
-                shift = round(float(np.median(made[c] - (seen[c] - base) / gain[c])))
+                shift = round(float(np.median(expected[c] - (measured[c] - base) / gain[c])))
                 offset[c] = base - shift * gain[c]
             else:
                 gain[c], offset[c] = line
@@ -132,8 +134,8 @@ def shifted(numbers: Numbers, shift: Levels) -> Numbers:
     """The numbers with an offset that is larger by whole levels."""
     variants = []
     for values in numbers.variants:
-        moved = np.asarray(values.offset) - shift * np.asarray(values.gain)
-        variants.append(replace(values, offset=tuple(map(float, moved))))
+        offsets = np.asarray(values.offset) - shift * np.asarray(values.gain)
+        variants.append(replace(values, offset=tuple(map(float, offsets))))
     return replace(numbers, variants=tuple(variants))
 
 
@@ -142,9 +144,9 @@ def _sample(pair: PicturePair, placement: Placement) -> tuple[Levels, Levels]:
     twin = Twin(Geometry("keep"), SMOOTH, PLAIN, (0.0,) * 3)
     image = torch.from_numpy(pair.picture).movedim(-1, 0)
     top, left, bottom, right = placement.content()
-    made = twin.levels_at(image, placement).numpy()
+    levels = twin.levels_at(image, placement).numpy()
     part = (slice(None), slice(top, bottom), slice(left, right))
-    return made[part], pair.result.numbers[part]
+    return levels[part], pair.result.numbers[part]
 
 
 def _roundoff(dtype: str, row: Levels) -> float:
@@ -188,15 +190,15 @@ def _gray_sums(samples: Sequence[tuple[Levels, Levels]], coloured: Sequence[bool
     columns = np.stack([*x, np.ones(x.shape[1])], 1)
     slopes = np.linalg.lstsq(columns, y, rcond=None)[0][:3]
     mean = slopes / slopes.sum() if abs(slopes.sum()) > 1e-9 else np.full(3, 1 / 3)
-    found = []
+    candidates = []
     sums = [*LIBRARY_WEIGHTS.items(), *(("floats", weights) for weights in KNOWN_WEIGHTS)]
     nearest = min(_apart(mean, w, turn) for _, w in sums for turn in (1, -1))
     for first in (True, False):
         for name, weights in dict.fromkeys(sums):
             for channels, turn in (("gray", 1), ("gray reversed", -1)):
                 if _apart(mean, weights, turn) <= nearest + SUMS_APART:
-                    found.append(Values(channels, (1.0,), (0.0,), weights, name, first))
-    return found
+                    candidates.append(Values(channels, (1.0,), (0.0,), weights, name, first))
+    return candidates
 
 
 def _apart(mean: Levels, weights: Triple, turn: int) -> float:
@@ -207,7 +209,7 @@ def _reference(x: Levels, order: str, gray: Sequence[Values], channels: int) -> 
     """(C, h, w) in the result's order of channels."""
     if gray:
         values = gray[0]
-        levels = values.gray_floats(values.ordered(torch.from_numpy(x.copy())))
+        levels = values.gray_floats(values.reorder(torch.from_numpy(x.copy())))
         return np.broadcast_to(levels.numpy(), (channels, *x.shape[1:]))
     return x[::-1] if order == "reversed" else x
 
@@ -232,14 +234,15 @@ def _line(x: Levels, y: Levels) -> tuple[float, float]:
 
 
 def _middle_line(
-    samples: Sequence[tuple[Levels, Levels]], made: Sequence[Levels]
+    samples: Sequence[tuple[Levels, Levels]], expected: Sequence[Levels]
 ) -> tuple[float, float, float]:
     """The pairs' median contrast, the matching offset, and the median increase in brightness.
 
     Standard deviations give the slope, because least squares would flatten it for wrong
     placements."""
     grays = [
-        (_blocks(x).mean(0), _blocks(y).mean(0)) for x, (_, y) in zip(made, samples, strict=True)
+        (_blocks(x).mean(0), _blocks(y).mean(0))
+        for x, (_, y) in zip(expected, samples, strict=True)
     ]
     slope = float(np.median([y.std() / max(x.std(), 1e-6) for x, y in grays]))
     offset = float(np.median([y.mean() - slope * x.mean() for x, y in grays]))

@@ -93,24 +93,24 @@ class Parting:
     def placements(self, k: int) -> list[Placement]:
         """The possible placements of pair k; if there are many, only the nearest, in order."""
         window = self.comparison.pairs[k].result.numbers.shape[-2:]
-        found = dict.fromkeys(rule.placements[k] for rule in self.rules)
-        known = [placement for placement in found if placement.window == window]
-        if len(known) <= 3 or self.pool == [None]:
-            return known
+        distinct = dict.fromkeys(rule.placements[k] for rule in self.rules)
+        candidates = [placement for placement in distinct if placement.window == window]
+        if len(candidates) <= 3 or self.pool == [None]:
+            return candidates
         ranked = []
-        for placement in known:
+        for placement in candidates:
             marks = [
                 self.comparison.mark_at(k, placement, how, self.comparison.numbers.variants[0])
                 for how in _quick(self.whole)
             ]
             ranked.append(min(mark.distance for mark in marks))
         lowest = min(ranked)
-        order = sorted(range(len(known)), key=lambda i: ranked[i])
-        return [known[i] for i in order if ranked[i] <= 1.5 * lowest + 0.3][:RANKED]
+        order = sorted(range(len(candidates)), key=lambda i: ranked[i])
+        return [candidates[i] for i in order if ranked[i] <= 1.5 * lowest + 0.3][:RANKED]
 
     def fits(self, k: int) -> list[Fit]:
         """Everything that gives all values of pair k."""
-        found = []
+        candidates = []
         for placement in self.placements(k):
             for how in self.pool:
                 for values in self.comparison.numbers.variants:
@@ -120,8 +120,8 @@ class Parting:
                     if quick > PROMISING:
                         continue
                     if not self.comparison.mark_at(k, placement, how, values).differing:
-                        found.append(Fit(placement, how, values))
-        return found
+                        candidates.append(Fit(placement, how, values))
+        return candidates
 
     def _settle_offset(self) -> None:
         """For floats on a lattice: settle the offset by the median of the nearest candidate."""
@@ -136,12 +136,12 @@ class Parting:
             for placement in self.placements(k):
                 for how in self.pool:
                     values = numbers.variants[0]
-                    made = comparison.made(k, placement, how, values)
-                    if made is None:
+                    expected = comparison.render(k, placement, how, values)
+                    if expected is None:
                         continue
                     levels = comparison.pairs[k].result.numbers - numbers.offset[:, None, None]
                     top, left, bottom, right = placement.content()
-                    apart = made - levels / numbers.gain[:, None, None]
+                    apart = expected - levels / numbers.gain[:, None, None]
                     apart = apart[:, top:bottom, left:right]  # padding agrees anyway
                     shift = np.round(np.median(apart.reshape(len(apart), -1), 1))
                     rest = float(np.abs(apart - shift[:, None, None]).mean())
@@ -150,8 +150,10 @@ class Parting:
         if best is not None and best[1].any():
             shift = best[1]
             padding = [tuple(map(float, np.add(level, shift))) for level in comparison.padding]
-            moved = shifted(numbers, shift)
-            self.comparison = replace(comparison, numbers=moved, padding=padding, _marks={})
+            shifted_numbers = shifted(numbers, shift)
+            self.comparison = replace(
+                comparison, numbers=shifted_numbers, padding=padding, _marks={}
+            )
 
     def _exact(self) -> tuple[list[Group], list[int]]:
         """The groups of pairs that one program fits exactly, and the pairs that nothing fits."""
@@ -172,16 +174,16 @@ class Parting:
         self, seed: int, fits: Sequence[Fit], left: Sequence[int]
     ) -> tuple[set[int], list[Candidate]]:
         """The pairs fitted by the best of `fits`, and all candidates that fit the same pairs."""
-        found: list[tuple[set[int], Candidate]] = []
+        hits_of: list[tuple[set[int], Candidate]] = []
         for fit in fits:
             for rule in self.rules:
                 if rule.placements[seed] != fit.placement:
                     continue
                 candidate = Candidate(rule, fit.how, fit.values)
                 hits = {k for k in left if not self.comparison.mark(k, candidate).differing}
-                found.append((hits, candidate))
-        members = max((hits for hits, _ in found), key=len)
-        return members, [candidate for hits, candidate in found if hits >= members]
+                hits_of.append((hits, candidate))
+        members = max((hits for hits, _ in hits_of), key=len)
+        return members, [candidate for hits, candidate in hits_of if hits >= members]
 
     def _joined(self, k: int, groups: Sequence[Group]) -> bool:
         """Add a pair without a fit to the nearest group, unless another program is nearer."""
@@ -195,19 +197,19 @@ class Parting:
         return True
 
     def _all_marks(self, k: int) -> list[tuple[Mark, Fit]]:
-        found = []
+        marks = []
         for placement in self.placements(k):
             for how in self.pool:
                 for values in self.comparison.numbers.variants[:1]:
                     mark = self.comparison.mark_at(k, placement, how, values)
-                    found.append((mark, Fit(placement, how, values)))
-        return found
+                    marks.append((mark, Fit(placement, how, values)))
+        return marks
 
     def _nearest_groups(self, pairs: Sequence[int]) -> list[Group]:
         """Groups by distance, if nothing fits; two groups if many pairs prefer a second
         candidate."""
-        asked = [k for k in self.order if k in set(pairs)][:ASKED]
-        candidates = self._near_candidates(asked)
+        sample = [k for k in self.order if k in set(pairs)][:ASKED]
+        candidates = self._near_candidates(sample)
         table = np.array([[self.comparison.mark(k, c).distance for k in pairs] for c in candidates])
         members, others = _split(table)
         groups = []
@@ -218,25 +220,25 @@ class Parting:
                 groups.append(Group([pairs[k] for k in part], ranked, exact=False))
         return sorted(groups, key=lambda group: -len(group.pairs))
 
-    def _near_candidates(self, asked: Sequence[int]) -> list[Candidate]:
+    def _near_candidates(self, sample: Sequence[int]) -> list[Candidate]:
         """The nearest candidates for a few pairs: on average, and for each pair."""
-        rules = self._near_rules(asked)
-        found: list[tuple[list[float], Candidate]] = []
+        rules = self._near_rules(sample)
+        marks_of: list[tuple[list[float], Candidate]] = []
         for rule in rules:
             for how in self.pool:
                 for values in self.comparison.numbers.variants:
                     if _goes_with(how, values):
                         candidate = Candidate(rule, how, values)
-                        marks = [self.comparison.mark(k, candidate).distance for k in asked]
-                        found.append((marks, candidate))
-        found.sort(key=lambda item: float(np.mean(item[0])))
-        chosen = [candidate for _, candidate in found[:NEAREST]]
-        for k in range(len(asked)):  # pairs of another program have another nearest candidate
-            nearest = min(found, key=lambda item: item[0][k])[1]
+                        marks = [self.comparison.mark(k, candidate).distance for k in sample]
+                        marks_of.append((marks, candidate))
+        marks_of.sort(key=lambda item: float(np.mean(item[0])))
+        chosen = [candidate for _, candidate in marks_of[:NEAREST]]
+        for k in range(len(sample)):  # pairs of another program have another nearest candidate
+            nearest = min(marks_of, key=lambda item: item[0][k])[1]
             chosen += [] if nearest in chosen else [nearest]
         return chosen
 
-    def _near_rules(self, asked: Sequence[int]) -> list[Arrangement]:
+    def _near_rules(self, sample: Sequence[int]) -> list[Arrangement]:
         """The rules with the nearest placements; among equal ones, the plainest."""
         values = self.comparison.numbers.variants[0]
         hows = _quick(self.whole) if self.pool != [None] else [None]
@@ -244,7 +246,7 @@ class Parting:
         for rule in self.rules:
             marks = [
                 min(self.comparison.mark(k, Candidate(rule, how, values)).distance for how in hows)
-                for k in asked[:4]
+                for k in sample[:4]
             ]
             ranked.append((float(np.mean(marks)), rule))
         ranked.sort(key=lambda item: item[0])

@@ -107,10 +107,10 @@ def place(pair: PicturePair, level: float) -> Place:
 
 
 def _placed(gray: Gray, result: Gray, pair: PicturePair, level: float) -> Place:
-    found = Place()
+    answer = Place()
     if gray.std() < 1 or np.ptp(result) <= FLAT * max(1.0, float(np.abs(result).max())):
-        found.flat = True
-        return found
+        answer.flat = True
+        return answer
     full: Box = (0, 0, result.shape[0], result.shape[1])
     boxes: list[Box] = [full]
     inner = content_of(pair.result.numbers, level)
@@ -119,33 +119,33 @@ def _placed(gray: Gray, result: Gray, pair: PicturePair, level: float) -> Place:
         boxes.append(inner)
     blurred = _letterboxes(gray, result, level)
     exact = clean and any(edge % BLOCK for edge in inner)  # no codec ends padding here
-    tried = []
+    looks = []
     for box in boxes + blurred:
-        seen = result[box[0] : box[2], box[1] : box[3]]
-        tried.append((_alike(_shrunk(gray, seen.shape), seen), box))
-    whole, box = tried[0]
-    for other, inside in tried[1:]:
+        part = result[box[0] : box[2], box[1] : box[3]]
+        looks.append((_alike(_shrunk(gray, part.shape), part), box))
+    whole, box = looks[0]
+    for other, inside in looks[1:]:
         room = (ROW_APART if exact else SAME) if box == inner else 0
         if other > whole + room:
             whole, box = other, inside
     crop, size, crop_box = _best_crop(gray, result, [*boxes, *([box] if box in blurred else [])])
-    found.correlation = max(whole, crop)
-    if found.correlation < UPRIGHT:
+    answer.correlation = max(whole, crop)
+    if answer.correlation < UPRIGHT:
         name, turned = _best_turned(gray, result)
-        if turned > max(TURNED, found.correlation + BETTER_TURNED):
-            found.turned, found.correlation = name, turned
-            return found
-    if found.correlation < UNRELATED:
-        return found
+        if turned > max(TURNED, answer.correlation + BETTER_TURNED):
+            answer.turned, answer.correlation = name, turned
+            return answer
+    if answer.correlation < UNRELATED:
+        return answer
     if whole >= UNRELATED and whole >= crop - BESIDE:
-        found.whole = _whole_look(gray, result, box)
-        near = [b for c, b in tried if b in blurred and b != box and c >= whole - ROW_APART]
-        found.others = [_whole_look(gray, result, b) for b in near] if box in blurred else []
+        answer.whole = _whole_look(gray, result, box)
+        near = [b for c, b in looks if b in blurred and b != box and c >= whole - ROW_APART]
+        answer.others = [_whole_look(gray, result, b) for b in near] if box in blurred else []
     cuts = size is not None and size != (crop_box[2] - crop_box[0], crop_box[3] - crop_box[1])
     if size is not None and cuts and crop >= max(UNRELATED, whole - SURE):
-        found.cropped = _look(gray, result, crop_box, size)
-        found.crop_nearer = crop > whole
-    return found
+        answer.cropped = _look(gray, result, crop_box, size)
+        answer.crop_nearer = crop > whole
+    return answer
 
 
 def _whole_look(gray: Gray, result: Gray, box: Box) -> Look:
@@ -189,7 +189,7 @@ def _letterboxes(gray: Gray, result: Gray, level: float) -> list[Box]:
 
     The picture keeps its aspect and lies in the middle or at an end; the rest has one colour,
     except for blur."""
-    found: list[Box] = []
+    boxes: list[Box] = []
     for axis in (0, 1):
         full, other = result.shape[axis], result.shape[1 - axis]
         side = other * gray.shape[axis] / gray.shape[1 - axis]
@@ -202,8 +202,8 @@ def _letterboxes(gray: Gray, result: Gray, level: float) -> list[Box]:
                 around = np.concatenate([rows[:begin], rows[begin + length :]])
                 if np.abs(around - np.median(around)).mean() <= BLURRED * level:
                     end = begin + length
-                    found.append((begin, 0, end, other) if axis == 0 else (0, begin, other, end))
-    return found
+                    boxes.append((begin, 0, end, other) if axis == 0 else (0, begin, other, end))
+    return boxes
 
 
 def _best_crop(
@@ -213,15 +213,15 @@ def _best_crop(
     pixel."""
     best: tuple[float, tuple[int, int] | None, Box] = (-1.0, None, boxes[0])
     for box in boxes:
-        seen = result[box[0] : box[2], box[1] : box[3]]
-        if min(seen.shape) < 8:
+        inner = result[box[0] : box[2], box[1] : box[3]]
+        if min(inner.shape) < 8:
             continue
         for sizes in (_aspect_kept, _squashed):
-            for size in _promising(gray, seen, sizes):
-                for fine in _around(size, seen.shape):
-                    found = _middle_alike(gray, seen, fine)
-                    if found > best[0]:
-                        best = (found, fine, box)
+            for size in _promising(gray, inner, sizes):
+                for fine in _around(size, inner.shape):
+                    correlation = _middle_alike(gray, inner, fine)
+                    if correlation > best[0]:
+                        best = (correlation, fine, box)
     return best
 
 
@@ -249,12 +249,12 @@ def _squashed(shape: tuple[int, int], window: tuple[int, int]) -> Iterator[tuple
         scale *= STEP
 
 
-def _promising(gray: Gray, seen: Gray, sizes: Sizes) -> list[tuple[float, float]]:
+def _promising(gray: Gray, part: Gray, sizes: Sizes) -> list[tuple[float, float]]:
     """The best two sizes over all scales, on small pictures."""
-    window = (seen.shape[0], seen.shape[1])
+    window = (part.shape[0], part.shape[1])
     small = min(1.0, COARSE / max(window))
     reduced = (max(8, round(window[0] * small)), max(8, round(window[1] * small)))
-    template = _shrunk(seen, reduced)
+    template = _shrunk(part, reduced)
     lowest = max(window[0] / gray.shape[0], window[1] / gray.shape[1])
     if lowest * small < 1 / 3:  # a smaller original costs less and is enough
         sides = (round(side * lowest * small * 3) for side in gray.shape)
@@ -284,13 +284,13 @@ def _around(size: tuple[float, float], window: tuple[int, int]) -> Iterator[tupl
             yield h, w
 
 
-def _middle_alike(gray: Gray, seen: Gray, size: tuple[int, int]) -> float:
+def _middle_alike(gray: Gray, part: Gray, size: tuple[int, int]) -> float:
     """How well the centre of a picture, resized to `size`, correlates with the result."""
-    h, w = seen.shape
+    h, w = part.shape
     if size[0] < h or size[1] < w:
         return -1.0
     top, left = (size[0] - h) // 2, (size[1] - w) // 2
-    return _alike(_shrunk(gray, size)[top : top + h, left : left + w], seen)
+    return _alike(_shrunk(gray, size)[top : top + h, left : left + w], part)
 
 
 def _best_turned(gray: Gray, result: Gray) -> tuple[str, float]:
@@ -333,10 +333,10 @@ def _shrunk(gray: Gray, size: tuple[int, ...]) -> Gray:
     return resize(image, (size[0], size[1]), interpolation="bilinear", antialias=True)[0].numpy()
 
 
-def _alike(made: Gray, seen: Gray) -> float:
+def _alike(first_image: Gray, second_image: Gray) -> float:
     """The correlation of two slightly blurred pictures; blur reduces noise of codecs and
     nearest."""
-    first, second = (_blurred(image) for image in (made, seen))
+    first, second = (_blurred(image) for image in (first_image, second_image))
     first, second = first - first.mean(), second - second.mean()
     norm = float(np.sqrt((first * first).sum(dtype=np.float64) * (second * second).sum()))
     return float((first * second).sum()) / norm if norm > 1e-9 else 0.0

@@ -40,13 +40,15 @@ def _distinct(rare: bool) -> tuple[Resampling, ...]:
     if rare:
         return rare_candidates()
     ranked = sorted(candidates(), key=_rank)
-    kept: list[tuple[Resampling, list[NDArray[np.float64]]]] = []
+    distinct: list[tuple[Resampling, list[NDArray[np.float64]]]] = []
     for how in ranked:
-        made = [_made(how, shape, size) for shape, size in PROBES]
+        results = [_probe(how, shape, size) for shape, size in PROBES]
         room = SAME[how.rounded]
-        if not any(_alike(made, other, room) for known, other in kept if _one_kind(how, known)):
-            kept.append((how, made))
-    return tuple(how for how, _ in kept)
+        if not any(
+            _alike(results, other, room) for chosen, other in distinct if _one_kind(how, chosen)
+        ):
+            distinct.append((how, results))
+    return tuple(how for how, _ in distinct)
 
 
 def _rank(how: Resampling) -> tuple[object, ...]:
@@ -59,9 +61,9 @@ def _one_kind(first: Resampling, second: Resampling) -> bool:
     return _is_whole(first) == _is_whole(second)
 
 
-def _made(how: Resampling, shape: tuple[int, int], size: tuple[int, int]) -> NDArray[np.float64]:
+def _probe(how: Resampling, shape: tuple[int, int], size: tuple[int, int]) -> NDArray[np.float64]:
     noise = torch.from_numpy(pictures.noise(*shape, 5)).movedim(-1, 0).contiguous()
-    placement = Geometry("fixed", size).placed(*shape)
+    placement = Geometry("fixed", size).placement(*shape)
     return resample(noise, placement, how).double().numpy()
 
 

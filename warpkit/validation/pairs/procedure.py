@@ -37,8 +37,8 @@ def identify_pairs_by(
 
 def identify_folders(name: str, images: Path, results: Path, *, progress: bool) -> Preprocessing:
     """`identify_pairs` for two folders, matched by name; no common name is an error."""
-    found, made, matched = match_folders(name, images, results)
-    return _identified(name, found, made, matched, progress)
+    image_files, result_files, matched = match_folders(name, images, results)
+    return _identified(name, image_files, result_files, matched, progress)
 
 
 def _identified(
@@ -47,7 +47,7 @@ def _identified(
     with (
         torch.no_grad(),
         one_thread(),
-        progress_bar(name, total=2 * len(matched.pairs), shown=progress) as advance,
+        progress_bar(name, total=2 * len(matched.pairs), visible=progress) as advance,
     ):
         data = collect(name, images, results, matched, advance)
         level = _level(data.pairs)
@@ -55,10 +55,10 @@ def _identified(
         for pair in data.pairs:
             places.append(place(pair, level))
             advance("placed")
-        found = Preprocessing(layout=data.layout, batched=data.batched, dtype=data.dtype)
-        _name(name, found, data, places)
-        found.left_out = data.left_out
-    return found
+        answer = Preprocessing(layout=data.layout, batched=data.batched, dtype=data.dtype)
+        _name(name, answer, data, places)
+        answer.left_out = data.left_out
+    return answer
 
 
 def _level(pairs: Sequence[PicturePair]) -> float:
@@ -68,37 +68,37 @@ def _level(pairs: Sequence[PicturePair]) -> float:
     return max((high - low) / 255, 1e-12)
 
 
-def _name(name: str, found: Preprocessing, data: Collection, places: Sequence[Place]) -> None:
-    used = [k for k, at in enumerate(places) if at.found]
-    if not used:
+def _name(name: str, answer: Preprocessing, data: Collection, places: Sequence[Place]) -> None:
+    placed = [k for k, at in enumerate(places) if at.found]
+    if not placed:
         if any(at.flat for at in places):
-            _name_flat(found, data)
+            _name_flat(answer, data)
             return
         if not any(at.turned for at in places):
             wanted = "what a resize, a crop or a letterbox makes of the pictures in `images`"
             best = max(at.correlation for at in places)
             checks.fail(name, "results", wanted, f"pictures that correlate by {best:.2f} at most")
-        found.reasons += turned_words(
+        answer.reasons += turned_words(
             [(data.pairs[k].index, places[k]) for k in range(len(places))]
         )
         return
-    pairs, at = [data.pairs[k] for k in used], [places[k] for k in used]
+    pairs, at = [data.pairs[k] for k in placed], [places[k] for k in placed]
     odd = [(pair.index, p) for pair, p in zip(data.pairs, places, strict=True) if not p.found]
-    found.reasons += turned_words([(index, p) for index, p in odd if not p.flat])
+    answer.reasons += turned_words([(index, p) for index, p in odd if not p.flat])
     rules = rules_for(pairs, at)
     if not rules:
         sizes = [f"{p.shape[0]} x {p.shape[1]} -> {_shape(p)}" for p in pairs[:4]]
         text = f"No rule of sizes that is known gives these: {', '.join(sizes)}"
-        found.reasons.append(f"Not known: {text}; crops may be random, or not centred.")
+        answer.reasons.append(f"Not known: {text}; crops may be random, or not centred.")
         return
     placements = [_nearest(k, rules, pairs[k], at[k]) for k in range(len(pairs))]
     measured = numbers.measure(pairs, placements, data.dtype)
     parting, groups = _parted(pairs, at, rules, measured)
-    name_group(found, parting.comparison, groups[0])
-    found.reasons += open_words(found, groups, parting.comparison)
+    name_group(answer, parting.comparison, groups[0])
+    answer.reasons += open_words(answer, groups, parting.comparison)
     if len(groups) > 1:
-        found.groups = _indices(groups, pairs, data, places)
-        found.reasons.append(
+        answer.groups = _indices(groups, pairs, data, places)
+        answer.reasons.append(
             f"{len(groups)} programs made these results: this is the one of "
             f"{len(groups[0].pairs)} of {len(pairs)} pairs."
         )
@@ -127,14 +127,14 @@ def _shape(pair: PicturePair) -> str:
     return " x ".join(map(str, pair.result.numbers.shape[-2:]))
 
 
-def _name_flat(found: Preprocessing, data: Collection) -> None:
+def _name_flat(answer: Preprocessing, data: Collection) -> None:
     """Pictures of one colour determine only the size."""
-    found.reasons.append("Not known: the pictures are flat, which tells nothing but the size.")
+    answer.reasons.append("Not known: the pictures are flat, which tells nothing but the size.")
     windows = {pair.result.numbers.shape[-2:] for pair in data.pairs}
     if len(windows) == 1:
-        found.canvas = windows.pop()
+        answer.canvas = windows.pop()
         if len({pair.shape for pair in data.pairs}) > 1:
-            found.rule, found.size = "fixed", found.canvas
+            answer.rule, answer.size = "fixed", answer.canvas
 
 
 def _nearest(k: int, rules: Sequence[Arrangement], pair: PicturePair, at: Place) -> Placement:
@@ -142,16 +142,16 @@ def _nearest(k: int, rules: Sequence[Arrangement], pair: PicturePair, at: Place)
     window = pair.result.numbers.shape[-2:]
     look = at.best
     assert look is not None
-    known = [rule.placements[k] for rule in rules if rule.placements[k].window == window]
-    if not known:
-        return Geometry("fixed", (window[0], window[1])).placed(*pair.shape)
+    placements = [rule.placements[k] for rule in rules if rule.placements[k].window == window]
+    if not placements:
+        return Geometry("fixed", (window[0], window[1])).placement(*pair.shape)
 
     def apart(placement: Placement) -> float:
         ends = zip(placement.content(), look.content, strict=True)
         sizes = zip(placement.size, look.sides, strict=True)
         return sum(abs(a - b) for a, b in (*ends, *sizes))
 
-    return min(known, key=apart)
+    return min(placements, key=apart)
 
 
 def _padding(pair: PicturePair, at: Place, measured: numbers.Numbers) -> tuple[float, ...]:
@@ -163,8 +163,8 @@ def _padding(pair: PicturePair, at: Place, measured: numbers.Numbers) -> tuple[f
     top, left, bottom, right = look.content
     around = np.ones(look.window, bool)
     around[top:bottom, left:right] = False
-    seen = np.median(pair.result.numbers[:, around], 1)
-    levels = (seen - measured.offset) / measured.gain
+    medians = np.median(pair.result.numbers[:, around], 1)
+    levels = (medians - measured.offset) / measured.gain
     whole = np.round(levels)
     return tuple(map(float, np.where(np.abs(levels - whole) < 1e-2, whole, levels)))
 
@@ -175,12 +175,12 @@ def _common_padding(
     """One level for all pairs, and for all channels, if only a codec makes them differ.
 
     Pairs without visible padding get the level of most others."""
-    known = np.array([level for level, has in zip(levels, padded, strict=True) if has])
-    if not len(known):
+    present = np.array([level for level, has in zip(levels, padded, strict=True) if has])
+    if not len(present):
         return list(levels)
-    middle = np.median(known, 0)
-    near = np.abs(known - middle).max(1) <= PADDING_ROOM
-    if np.ptp(known[near], axis=0).any():
+    middle = np.median(present, 0)
+    near = np.abs(present - middle).max(1) <= PADDING_ROOM
+    if np.ptp(present[near], axis=0).any():
         middle = np.round(middle)
         if np.ptp(middle) <= PADDING_ROOM:
             middle[:] = np.median(middle)
@@ -198,7 +198,7 @@ def _indices(
     places: Sequence[Place],
 ) -> list[list[int]]:
     """The caller's indices, one list per program; flat pictures are added to the largest group."""
-    found = [[pairs[k].index for k in group.pairs] for group in groups]
+    indices = [[pairs[k].index for k in group.pairs] for group in groups]
     flat = [p.index for p, at in zip(data.pairs, places, strict=True) if at.flat]
-    found[0] = sorted(found[0] + flat)
-    return found
+    indices[0] = sorted(indices[0] + flat)
+    return indices

@@ -41,16 +41,16 @@ def rules_for(pairs: Sequence[PicturePair], places: Sequence[Place]) -> list[Arr
 
     places: those of pairs in which the picture was found. If two programs made the pairs, the rules
     of both are returned."""
-    found: list[Geometry] = []
+    proposals: list[Geometry] = []
     left = list(range(len(pairs)))
     while left:
         best = _best_geometries([places[k] for k in left])
         if not best:
             break
-        found += best[0]
-        gone = {left[k] for k in best[1]}
-        left = [k for k in left if k not in gone]
-    return _by_placements(dict.fromkeys(found), pairs)
+        proposals += best[0]
+        explained = {left[k] for k in best[1]}
+        left = [k for k in left if k not in explained]
+    return _by_placements(dict.fromkeys(proposals), pairs)
 
 
 def _best_geometries(places: Sequence[Place]) -> tuple[list[Geometry], set[int]] | None:
@@ -60,7 +60,7 @@ def _best_geometries(places: Sequence[Place]) -> tuple[list[Geometry], set[int]]
         [place.whole for place in places if place.whole is not None],
         [look for place in places if (look := place.cropped or place.whole) is not None],
     ]
-    proposed = dict.fromkeys(g for known in looks if known for g in _proposed(known))
+    proposed = dict.fromkeys(g for views in looks if views for g in _proposed(views))
     sure = sorted(places, key=lambda place: -place.correlation)[:SEEDS]
     for place in sure:
         for look in (place.whole, place.cropped):
@@ -85,12 +85,12 @@ def _fits(geometry: Geometry, place: Place) -> bool:
 def _proposed(looks: Sequence[Look]) -> list[Geometry]:
     """Geometries from all looks together; if nothing fits them all, from pairs of looks."""
     spread = _spread(looks)
-    found = geometries(spread[1:], spread[0])
-    if not found and len(looks) > 1:
+    proposals = geometries(spread[1:], spread[0])
+    if not proposals and len(looks) > 1:
         for k, seed in enumerate(spread[:SEEDS]):
             for other in islice((look for j, look in enumerate(spread) if j != k), SEEDS):
-                found += geometries([other], seed)
-    return [_simplest(geometry) for geometry in found]
+                proposals += geometries([other], seed)
+    return [_simplest(geometry) for geometry in proposals]
 
 
 def _spread(looks: Sequence[Look]) -> list[Look]:
@@ -115,11 +115,11 @@ def _by_placements(
     """One rule for each set of placements, the plainest first."""
     rules: dict[tuple[Placement, ...], list[Geometry]] = {}
     for geometry in sorted(geometries_, key=plainness):
-        placements = tuple(geometry.placed(*pair.shape) for pair in pairs)
+        placements = tuple(geometry.placement(*pair.shape) for pair in pairs)
         key = tuple(p._replace(factors=(0.0, 0.0)) for p in placements)
         rules.setdefault(key, []).append(geometry)
     return [
-        Arrangement(tuple(same), tuple(same[0].placed(*pair.shape) for pair in pairs))
+        Arrangement(tuple(same), tuple(same[0].placement(*pair.shape) for pair in pairs))
         for same in rules.values()
     ]
 

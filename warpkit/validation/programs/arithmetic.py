@@ -164,8 +164,8 @@ def _by_factor(levels: Tensor, placement: Placement, how: Resampling) -> Tensor:
 def _aligned(levels: Tensor, size: Pair, how: Resampling) -> Tensor:
     """F.interpolate of (..., C, H, W) with align_corners=True."""
     batch = levels if levels.ndim == 4 else levels[None]
-    found = F.interpolate(batch, size, mode=how.interpolation, align_corners=True)
-    return found if levels.ndim == 4 else found[0]
+    result = F.interpolate(batch, size, mode=how.interpolation, align_corners=True)
+    return result if levels.ndim == 4 else result[0]
 
 
 @cache
@@ -179,25 +179,25 @@ def opencv_names() -> tuple[str, str]:
 def candidates() -> tuple[Resampling, ...]:
     """The usual resizes, including those that give equal numbers."""
     opencv, other = opencv_names()
-    found = [Resampling(name, name != "nearest", "pillow") for name in filters_of("pillow")]
-    found += [Resampling(name, False, opencv) for name in filters_of(opencv)]
-    found += [Resampling("bicubic", False, f"{opencv}_ipp")]
-    found += [Resampling("nearest_exact", False, other)]
+    ways = [Resampling(name, name != "nearest", "pillow") for name in filters_of("pillow")]
+    ways += [Resampling(name, False, opencv) for name in filters_of(opencv)]
+    ways += [Resampling("bicubic", False, f"{opencv}_ipp")]
+    ways += [Resampling("nearest_exact", False, other)]
     torches = []
     for name in ("bilinear", "bicubic"):
         for antialias in (True, False):
             how = Resampling(name, antialias, "torch", rounded=False)
-            found.append(replace(how, arithmetic="torchvision", rounded=True))
+            ways.append(replace(how, arithmetic="torchvision", rounded=True))
             torches.append(how)
             if not antialias:
                 torches.append(replace(how, aligned="corners"))
     torches.append(Resampling("area", False, "torch", rounded=False))
     if has_kernel("lanczos", True, torch.float32, "cpu"):
-        found.append(Resampling("lanczos", True, "torchvision"))
+        ways.append(Resampling("lanczos", True, "torchvision"))
         torches.append(Resampling("lanczos", True, "torch", rounded=False))
-    found += [replace(how, rounded=r) for how in torches for r in (True, "down", False)]
-    found += [replace(how, clamped=True) for how in torches if _overshoots(how)]
-    found += [Resampling(name, False, "torchvision") for name in ("nearest", "nearest_exact")]
+    ways += [replace(how, rounded=r) for how in torches for r in (True, "down", False)]
+    ways += [replace(how, clamped=True) for how in torches if _overshoots(how)]
+    ways += [Resampling(name, False, "torchvision") for name in ("nearest", "nearest_exact")]
     for name in filters_of("exact"):
         if name in SPLINE_FILTERS:
             continue
@@ -205,19 +205,19 @@ def candidates() -> tuple[Resampling, ...]:
             if not _exact_has(name, antialias):
                 continue
             how = Resampling(name, antialias and name != "area", "exact")
-            found.append(how)
-            found += [replace(how, rounded=False)] if name != "nearest" else []
+            ways.append(how)
+            ways += [replace(how, rounded=False)] if name != "nearest" else []
     for name in filters_of("pillow")[1:]:
         floats = Resampling(name, True, "pillow", rounded=False)
-        found.append(floats)
-        found += [replace(floats, clamped=True)] if _overshoots(floats) else []
+        ways.append(floats)
+        ways += [replace(floats, clamped=True)] if _overshoots(floats) else []
     for name in ("bilinear", "bicubic", "area", "lanczos4"):
         floats = Resampling(name, False, opencv, rounded=False)
-        found.append(floats)
-        found += [replace(floats, clamped=True)] if _overshoots(floats) else []
+        ways.append(floats)
+        ways += [replace(floats, clamped=True)] if _overshoots(floats) else []
         if name in ("bilinear", "bicubic"):
-            found.append(replace(floats, arithmetic=f"{opencv}_ipp"))
-    return tuple(found)
+            ways.append(replace(floats, arithmetic=f"{opencv}_ipp"))
+    return tuple(ways)
 
 
 @cache
@@ -225,9 +225,9 @@ def rare_candidates() -> tuple[Resampling, ...]:
     """Resizes to try if no usual one fits, or only torch's floats, which are nearly equal."""
     opencv, _ = opencv_names()
     names = filters_of(opencv)
-    found = [Resampling(name, False, opencv, scale="factor") for name in names]
-    found += [Resampling("bicubic", False, f"{opencv}_ipp", scale="factor")]
-    found += [replace(how, single=True) for how in found]
+    ways = [Resampling(name, False, opencv, scale="factor") for name in names]
+    ways += [Resampling("bicubic", False, f"{opencv}_ipp", scale="factor")]
+    ways += [replace(how, single=True) for how in ways]
     floats = [Resampling("bilinear", False, "tensorflow", rounded=False)]
     floats.append(Resampling("bicubic", False, "tensorflow", rounded=False))
     floats.append(Resampling("bilinear", False, "tensorflow", "start", rounded=False))
@@ -235,15 +235,15 @@ def rare_candidates() -> tuple[Resampling, ...]:
     floats.append(Resampling("bicubic", True, "tensorflow", rounded=False))
     for name in SCIPY_FILTERS[1:]:
         floats += [Resampling(name, a, "skimage", rounded=False) for a in (True, False)]
-    found += [replace(how, rounded=r) for how in floats for r in (False, "down", True)]
+    ways += [replace(how, rounded=r) for how in floats for r in (False, "down", True)]
     for name, aligned in product(SCIPY_FILTERS, ("corners", "centers")):
         how = Resampling(name, False, "scipy", aligned)
-        found += [how] if how.moves else [how, replace(how, rounded=False)]
+        ways += [how] if how.moves else [how, replace(how, rounded=False)]
     for name in SPLINE_FILTERS:
         how = Resampling(name, False, "exact")
-        found += [how, replace(how, rounded=False)]
-    found += [replace(how, clamped=True) for how in floats if _overshoots(how)]
-    return tuple(found)
+        ways += [how, replace(how, rounded=False)]
+    ways += [replace(how, clamped=True) for how in floats if _overshoots(how)]
+    return tuple(ways)
 
 
 def _overshoots(how: Resampling) -> bool:

@@ -21,30 +21,32 @@ ONE_GAIN = 0.1
 
 
 def difference(
-    measured: Measured, made: Array, levels: Array, values: Values
+    measured: Measured, twin_levels: Array, levels: Array, values: Values
 ) -> tuple[float, float, int]:
     """The share of wrong numbers, the largest distance in levels, and their count.
 
-    made (C or 1, h, w): the twin's levels; levels (C, h, w): the program's, by the first gain."""
+    twin_levels (C or 1, h, w); levels (C, h, w): the program's, by the first gain."""
     numbers = _numbers(measured, levels)
-    wrong, expected, level = _wrong(measured, made, numbers, values)
-    if 0 < wrong.mean() < REFITTED and not is_discrete(made):
-        values = refitted(measured, made, levels, values)
-        wrong, expected, level = _wrong(measured, made, numbers, values)
+    wrong, expected, level = _wrong(measured, twin_levels, numbers, values)
+    if 0 < wrong.mean() < REFITTED and not is_discrete(twin_levels):
+        values = refitted(measured, twin_levels, levels, values)
+        wrong, expected, level = _wrong(measured, twin_levels, numbers, values)
     apart = np.abs(numbers - expected) / level
     return float(wrong.mean()), float(apart.max(initial=0)), int(wrong.sum())
 
 
-def refitted(measured: Measured, made: Array, levels: Array, values: Values) -> Values:
+def refitted(measured: Measured, twin_levels: Array, levels: Array, values: Values) -> Values:
     """Gain and offset from all values of a picture, if they are near those of flat ones."""
     gains, offsets = [], []
-    for k, (plane, numbers) in enumerate(zip(made, _numbers(measured, levels), strict=False)):
+    for k, (plane, numbers) in enumerate(
+        zip(twin_levels, _numbers(measured, levels), strict=False)
+    ):
         zero = values.offset[k] == 0
         gain, offset = line(plane.ravel(), numbers.reshape(-1, 1), measured.dtype, zero=zero)
         gains.append(float(gain[0]))
         offsets.append(float(offset[0]))
-    known = np.array([values.gain, values.offset])[:, : len(gains)]
-    apart = np.abs(np.array([gains, offsets]) - known) / np.abs(known[0])
+    before = np.array([values.gain, values.offset])[:, : len(gains)]
+    apart = np.abs(np.array([gains, offsets]) - before) / np.abs(before[0])
     if len(gains) != len(values.gain) or not (apart <= measured.tolerance).all():
         return values
     one = sum(gains) / len(gains), sum(offsets) / len(offsets)
@@ -55,12 +57,12 @@ def refitted(measured: Measured, made: Array, levels: Array, values: Values) -> 
 
 
 def _wrong(
-    measured: Measured, made: Array, numbers: Array, values: Values
+    measured: Measured, twin_levels: Array, numbers: Array, values: Values
 ) -> tuple[Any, Array, Array]:
     """Which numbers are not those of a twin's levels, the expected ones, and a level."""
     gain, offset = (np.reshape(v[: len(numbers)], (-1, 1, 1)) for v in (values.gain, values.offset))
-    expected, level = made * gain + offset, np.abs(gain)
-    wrong = wrong_values(made, expected, numbers, level, measured.dtype, measured.tolerance)
+    expected, level = twin_levels * gain + offset, np.abs(gain)
+    wrong = wrong_values(twin_levels, expected, numbers, level, measured.dtype, measured.tolerance)
     return wrong, expected, level
 
 

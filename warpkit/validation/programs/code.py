@@ -38,22 +38,24 @@ CV2 = {
 }
 
 
-def written(found: Any, library: object) -> str:
+def written(answer: Any, library: object) -> str:
     """The code of `Preprocessing.to_code`."""
     name = checks.check_name("to_code", "library", library, LIBRARIES)
-    twin: Twin | None = found.twin
-    if twin is None or not found.known:
+    twin: Twin | None = answer.twin
+    if twin is None or not answer.known:
         checks.fail("to_code", "library", "used on a program that is known", "one that is not")
     if twin.values.is_gray:
         _cannot(name, "a conversion to gray")
-    lines = _Writer(name, twin).lines(found)
+    lines = _Writer(name, twin).lines(answer)
     file = code_files.lines(name, twin.jpeg)
     imports = code_files.TORCH if file and name == "torch" else IMPORTS[name]
     whole = ["import io"] if "io." in "".join(file) else []
     head = [*whole, "import math", "", *imports, "", "", "def preprocess(image):"]
-    text = f'    """{TAKES[name]} -> {found.layout}{", a batch of one" if found.batched else ""}, '
+    text = (
+        f'    """{TAKES[name]} -> {answer.layout}{", a batch of one" if answer.batched else ""}, '
+    )
     return "\n".join(
-        [*head, f'{text}{found.dtype}."""', *(f"    {line}" for line in file + lines), ""]
+        [*head, f'{text}{answer.dtype}."""', *(f"    {line}" for line in file + lines), ""]
     )
 
 
@@ -68,12 +70,12 @@ class _Writer:
         self.library, self.twin = library, twin
         self.tensors = library in ("warpkit", "torch")
 
-    def lines(self, found: Any) -> list[str]:
+    def lines(self, answer: Any) -> list[str]:
         """The body of the function."""
         geometry, how = self.twin.geometry, self.twin.resampling
         if isinstance(self.twin, WarpTwin):
-            made = code_warps.lines(self.library, self.twin.warp, self._levels())
-            return made + self._numbers(found)
+            code = code_warps.lines(self.library, self.twin.warp, self._levels())
+            return code + self._numbers(answer)
         lines = [
             "height, width = image.shape[-2:]"
             if self.tensors
@@ -89,7 +91,7 @@ class _Writer:
         elif self.library == "pillow":
             lines.append("image = np.array(image)")
         lines += self._window(geometry)
-        return lines + self._numbers(found)
+        return lines + self._numbers(answer)
 
     def _before(self, geometry: Geometry) -> tuple[str, list[str]]:
         """A box for the resize, and the lines of a crop or a padding before it."""
@@ -130,9 +132,9 @@ class _Writer:
         y, x = corner
         place = f"{y} : {y} + {h}, {x} : {x} + {w}"
         if self.tensors:
-            made = f"torch.tensor({levels}, dtype={image}.dtype)[:, None, None]"
+            values = f"torch.tensor({levels}, dtype={image}.dtype)[:, None, None]"
             return [
-                f"{name} = {made}.repeat(1, {rows}, {columns})",
+                f"{name} = {values}.repeat(1, {rows}, {columns})",
                 f"{name}[:, {place}] = {image}",
             ]
         return [
@@ -233,7 +235,7 @@ class _Writer:
         lines += self._canvas("canvas", "rows", "columns", "image", "h, w", ("top", "left"))
         return [*lines, "image = canvas"]
 
-    def _numbers(self, found: Any) -> list[str]:
+    def _numbers(self, answer: Any) -> list[str]:
         """Lines of the order of channels, the numbers, the layout and the type."""
         lines = []
         values = self.twin.values
@@ -251,15 +253,15 @@ class _Writer:
                 for v in (gain, offset)
             )
             lines += [] if plain else [f"image = image.double() * {gain} + {offset}"]
-            lines += ["image = image.movedim(0, -1)"] if found.layout == "HWC" else []
-            lines += ["image = image[0]"] if found.layout == "HW" else []
-            ending = f".to(torch.{found.dtype})"
+            lines += ["image = image.movedim(0, -1)"] if answer.layout == "HWC" else []
+            lines += ["image = image[0]"] if answer.layout == "HW" else []
+            ending = f".to(torch.{answer.dtype})"
         else:
             gain, offset = (f"np.array({v})" if isinstance(v, tuple) else v for v in (gain, offset))
             lines += [] if plain else [f"image = image * {gain} + {offset}"]
-            lines += ["image = image.transpose(2, 0, 1)"] if found.layout == "CHW" else []
-            if found.dtype == "bfloat16":
+            lines += ["image = image.transpose(2, 0, 1)"] if answer.layout == "CHW" else []
+            if answer.dtype == "bfloat16":
                 _cannot(self.library, "bfloat16")
-            ending = f".astype(np.{found.dtype})"
-        lines += ["image = image[None]"] if found.batched else []
+            ending = f".astype(np.{answer.dtype})"
+        lines += ["image = image[None]"] if answer.batched else []
         return [*lines, f"return image{ending}"]

@@ -34,8 +34,8 @@ def lines(library: str, file: Jpeg | None) -> list[str]:
     reverse = ["image = Image.merge(image.mode, image.split()[::-1])"] * (order == "BGR")
     options = f'"JPEG", quality={quality}, subsampling={subsampling!r}'
     begin = [] if library == "pillow" else ["image = Image.fromarray(image.movedim(0, -1).numpy())"]
-    written = ["file = io.BytesIO()", f"image.save(file, {options})", "image = Image.open(file)"]
+    code = ["file = io.BytesIO()", f"image.save(file, {options})", "image = Image.open(file)"]
     end = (
         [] if library == "pillow" else ["image = torch.from_numpy(np.array(image)).movedim(-1, 0)"]
     )
-    return [*begin, *reverse, *written, *reverse, *end]
+    return [*begin, *reverse, *code, *reverse, *end]

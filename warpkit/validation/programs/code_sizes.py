@@ -24,18 +24,18 @@ def lines(geometry: Geometry) -> list[str]:
     """Lines that compute h and w, the size after the resize, from height and width."""
     g = geometry
     if g.rule == "keep":
-        made = ["h, w = height, width"]
+        code = ["h, w = height, width"]
     elif g.rule == "fixed":
-        made = [f"h, w = {g.size[0]}, {g.size[1]}"]
+        code = [f"h, w = {g.size[0]}, {g.size[1]}"]
     elif g.rule == "factor":
         near = NEAR[SIDES[g.rounding][1]]
-        made = [f"h, w = {near.format(f'height * {g.size}')}, {near.format(f'width * {g.size}')}"]
+        code = [f"h, w = {near.format(f'height * {g.size}')}, {near.format(f'width * {g.size}')}"]
     elif g.rule == "height":
-        made = _height(g)
+        code = _height(g)
     elif g.rule == "area":
         return _area(g)
     else:
-        made = _rectangle(g) if isinstance(g.size, tuple) else _side(g)
+        code = _rectangle(g) if isinstance(g.size, tuple) else _side(g)
     if g.multiple is not None:
         near = NEAR[g.multiple_rounding.removesuffix(OF_WHOLE)]
         exact = "h, w"
@@ -43,8 +43,8 @@ def lines(geometry: Geometry) -> list[str]:
             exact = "height * factor, width * factor"
         of = g.multiple
         multiple = f"max({of}, {near.format(f'side / {of}')} * {of})"
-        made.append(f"h, w = ({multiple} for side in ({exact}))")
-    return made if g.rule == "fixed" else [*made, "h, w = max(1, h), max(1, w)"]
+        code.append(f"h, w = ({multiple} for side in ({exact}))")
+    return code if g.rule == "fixed" else [*code, "h, w = max(1, h), max(1, w)"]
 
 
 def _height(g: Geometry) -> list[str]:
@@ -74,18 +74,18 @@ def _rectangle(g: Geometry) -> list[str]:
     near, (high, wide) = NEAR[name], g.size
     if how == "ratio":
         pick = "min" if g.rule == "shortest" else "max"
-        made = [f"ratio = {pick}(height / {high}, width / {wide})"]
-        made += [] if g.enlarge else ["ratio = max(ratio, 1.0)"]
-        return [*made, *_both(near, "height / ratio", "width / ratio")]
+        code = [f"ratio = {pick}(height / {high}, width / {wide})"]
+        code += [] if g.enlarge else ["ratio = max(ratio, 1.0)"]
+        return [*code, *_both(near, "height / ratio", "width / ratio")]
     pick = "max" if g.rule == "shortest" else "min"
-    made = [f"factor = {pick}({high} / height, {wide} / width)"]
-    made += [] if g.enlarge else ["factor = min(factor, 1.0)"]
+    code = [f"factor = {pick}({high} / height, {wide} / width)"]
+    code += [] if g.enlarge else ["factor = min(factor, 1.0)"]
     if how == "both":
-        return [*made, *_both(near, "height * factor", "width * factor")]
+        return [*code, *_both(near, "height * factor", "width * factor")]
     if how != "quotient":
         raise ValueError("to_code: sides that are divided in float32 have no code")
     return [
-        *made,
+        *code,
         f"if factor == {high} / height:",
         f"    h, w = {high}, {near.format(f'width / height * {high}')}",
         "else:",
@@ -104,7 +104,7 @@ def _side(g: Geometry) -> list[str]:
     if g.limit is not None and g.limit_rounding != "torchvision":
         raise ValueError("to_code: a limit as in DETR or mmcv has no code")
     side = f"side = {'min' if g.rule == 'shortest' else 'max'}(height, width)"
-    made = [side, f"factor = {n} / side"]
+    code = [side, f"factor = {n} / side"]
     exact = {
         "quotient": f"{n} * v / side",
         "both": "v * factor",
@@ -116,20 +116,20 @@ def _side(g: Geometry) -> list[str]:
         raise ValueError("to_code: sides that are divided in float32 have no code")
     rounded = near.format(exact)
     each = rounded if how in ("both", "ratio") else f"{n} if v == side else {rounded}"
-    made.append(f"h, w = ({each} for v in (height, width))")
-    kept = [f"side <= {n}"] if not g.enlarge else []
-    kept += [f"side >= {n}"] if not g.shrink else []
+    code.append(f"h, w = ({each} for v in (height, width))")
+    conditions = [f"side <= {n}"] if not g.enlarge else []
+    conditions += [f"side >= {n}"] if not g.shrink else []
     limited = f"max(height, width) / side * {n} > {g.limit}"
-    for condition in kept:
-        made.append(f"if {condition}{'' if g.limit is None else f' and not {limited}'}:")
-        made += ["    h, w, factor = height, width, 1.0"]
+    for condition in conditions:
+        code.append(f"if {condition}{'' if g.limit is None else f' and not {limited}'}:")
+        code += ["    h, w, factor = height, width, 1.0"]
     if g.limit is not None:
-        made += [
+        code += [
             f"if max(h, w) > {g.limit} and {limited}:",
             f"    new = max(1, int({g.limit} * min(h, w) / max(h, w)))",
             f"    h, w = ({g.limit}, new) if height > width else (new, {g.limit})",
         ]
-    return made
+    return code
 
 
 def before_lines(g: Geometry) -> list[str]:
@@ -152,10 +152,10 @@ def before_lines(g: Geometry) -> list[str]:
     if kind == "pad":
         offset = OFFSETS["floor" if g.before_rounding == TWICE else g.before_rounding]
         y, x = (offset.format(f"max(height, width) - {side}") for side in ("height", "width"))
-        made = [f"y, x = {y}, {x}", "rows = columns = max(height, width)"]
+        code = [f"y, x = {y}, {x}", "rows = columns = max(height, width)"]
         if g.before_rounding == TWICE:
-            made[1] = "rows, columns = height + 2 * y, width + 2 * x"
-        return made
+            code[1] = "rows, columns = height + 2 * y, width + 2 * x"
+        return code
     offset = OFFSETS[g.before_rounding]
     part = "min(height, width)" if what == "square" else f"int({what} * min(height, width))"
     y, x = (offset.format(f"{side} - rows") for side in ("height", "width"))
@@ -164,16 +164,16 @@ def before_lines(g: Geometry) -> list[str]:
 
 def window_lines(g: Geometry, *, resized: bool) -> list[str]:
     """Lines that compute rows and columns of the result, and where a crop begins."""
-    made = [] if resized else ["h, w = height, width"]
+    code = [] if resized else ["h, w = height, width"]
     if g.stride is not None:
         of = g.stride
-        made.append(f"rows, columns = -(-h // {of}) * {of}, -(-w // {of}) * {of}")
+        code.append(f"rows, columns = -(-h // {of}) * {of}, -(-w // {of}) * {of}")
     else:
         assert g.window is not None
-        made.append(f"rows, columns = {g.window[0]}, {g.window[1]}")
+        code.append(f"rows, columns = {g.window[0]}, {g.window[1]}")
     offset = OFFSETS[g.crop_rounding]
     y, x = (offset.format(f"max({a} - {b}, 0)") for a, b in (("h", "rows"), ("w", "columns")))
-    return [*made, f"y, x = {y}, {x}"]
+    return [*code, f"y, x = {y}, {x}"]
 
 
 def place_lines(g: Geometry) -> list[str]:

@@ -36,24 +36,24 @@ def lines(library: str, warp: Warp, levels: Sequence[float]) -> list[str]:
     rows, columns = warp.size
     tidy = tuple(int(v) if v == int(v) else v for v in levels)
     sides = {"cv2": "image.shape[:2]", "pillow": "image.size[::-1]"}
-    made = [f"height, width = {sides.get(library, 'image.shape[-2:]')}"]
-    made += _matrix(warp, as_arrays=library in ("cv2", "pillow"))
+    code = [f"height, width = {sides.get(library, 'image.shape[-2:]')}"]
+    code += _matrix(warp, as_arrays=library in ("cv2", "pillow"))
     if library == "warpkit":
         image = "image" if warp.rounded else "image.float()"
         options = [f"size=({rows}, {columns})", f"interpolation={warp.interpolation!r}"]
         options += [f"border={warp.border!r}", f"border_value={tidy}"]
         options.append(f"arithmetic={warp.arithmetic!r}")
         name = "warp_perspective" if _is_perspective(warp) else "warp_affine"
-        return [*made, f"image = wk.{name}({image}, matrix, {', '.join(options)})"]
+        return [*code, f"image = wk.{name}({image}, matrix, {', '.join(options)})"]
     if library == "cv2":
         image = "np.ascontiguousarray(image)" if warp.rounded else "image.astype(np.float32)"
         options = [f"flags=cv2.INTER_{CV2_FLAGS[warp.interpolation]}"]
         options += [f"borderMode=cv2.BORDER_{CV2_BORDERS[warp.border]}", f"borderValue={tidy}"]
         name = "warpPerspective" if _is_perspective(warp) else "warpAffine"
         call = f"cv2.{name}({image}, matrix, ({columns}, {rows}), {', '.join(options)})"
-        return [*made, f"image = {call}"]
+        return [*code, f"image = {call}"]
     write = _by_pillow if library == "pillow" else _by_torch
-    return made + write(warp, tidy)
+    return code + write(warp, tidy)
 
 
 def _is_perspective(warp: Warp) -> bool:
@@ -65,8 +65,8 @@ def _matrix(warp: Warp, *, as_arrays: bool) -> list[str]:
     make = "np.array" if as_arrays else "torch.tensor"
     double = "np.float64" if as_arrays else "torch.float64"
     if warp.matrix is not None:
-        shown = "[" + ", ".join(str(list(row)) for row in warp.matrix) + "]"
-        return [f"matrix = {make}({shown}, dtype={double})"]
+        text = "[" + ", ".join(str(list(row)) for row in warp.matrix) + "]"
+        return [f"matrix = {make}({text}, dtype={double})"]
     rows, columns = warp.size
     scale = f"{columns} / (max(width, height * {columns} / {rows}) * {warp.part})"
     return [
@@ -84,36 +84,36 @@ def _by_pillow(warp: Warp, levels: Sequence[float]) -> list[str]:
     rows, columns = warp.size
     projects = _is_perspective(warp)
     whole = "matrix" if projects else "np.vstack([matrix, [0, 0, 1]])"
-    made = [
+    code = [
         f"matrix = np.linalg.inv({whole})",
         "half = np.array([[1, 0, 0.5], [0, 1, 0.5], [0, 0, 1]])",
         "matrix = half @ matrix @ np.linalg.inv(half)",
     ]
-    moved = "matrix = np.array([[1, 0, {0}], [0, 1, {0}], [0, 0, 1]]) @ matrix"
+    shift = "matrix = np.array([[1, 0, {0}], [0, 1, {0}], [0, 0, 1]]) @ matrix"
     fill = ""
     if warp.border == "constant":
         colour = tuple(round(v) for v in levels)
         colour = colour if len(colour) == 3 else colour * 3
         fill = f", fillcolor={colour}"
-        made += [  # edges blend with the border, which fillcolor does not
+        code += [  # edges blend with the border, which fillcolor does not
             f"canvas = np.full((height + 8, width + 8, 3), {colour}, np.uint8)",
             "canvas[4:-4, 4:-4] = np.array(image)",
             "image = Image.fromarray(canvas)",
-            moved.format(4),
+            shift.format(4),
         ]
     else:  # a wide edge of the picture's own pixels
         mode = NUMPY_MODES[warp.border]
-        made += [
+        code += [
             "edge = max(height, width)",
             "edges = ((edge, edge), (edge, edge), (0, 0))",
             f"image = Image.fromarray(np.pad(np.array(image), edges, mode={mode!r}))",
-            moved.format("edge"),
+            shift.format("edge"),
         ]
     kind, count = ("PERSPECTIVE", 8) if projects else ("AFFINE", 6)
-    given = f"(matrix / matrix[2, 2]).ravel().tolist()[:{count}]"
-    call = f"image.transform(({columns}, {rows}), Image.Transform.{kind}, {given}"
+    coefficients = f"(matrix / matrix[2, 2]).ravel().tolist()[:{count}]"
+    call = f"image.transform(({columns}, {rows}), Image.Transform.{kind}, {coefficients}"
     filtered = f"resample=Image.Resampling.{name[warp.interpolation]}{fill}"
-    return [*made, f"image = np.array({call}, {filtered}))"]
+    return [*code, f"image = np.array({call}, {filtered}))"]
 
 
 def _by_torch(warp: Warp, levels: Sequence[float]) -> list[str]:
@@ -129,7 +129,7 @@ def _by_torch(warp: Warp, levels: Sequence[float]) -> list[str]:
     whole = "matrix"
     if not _is_perspective(warp):
         whole = "torch.cat([matrix, torch.tensor([[0.0, 0.0, 1.0]])]).double()"
-    made = [
+    code = [
         f"inverse = torch.linalg.inv({whole})",
         f"y, x = torch.meshgrid(torch.arange({rows}.0), torch.arange({columns}.0), indexing='ij')",
         "points = torch.stack([x, y, torch.ones_like(x)], -1).double() @ inverse.T",
@@ -138,4 +138,4 @@ def _by_torch(warp: Warp, levels: Sequence[float]) -> list[str]:
         f"level = torch.tensor({tuple(levels)}, dtype=torch.float32)[:, None, None]",
         f"image = F.grid_sample((image.float() - level)[None], grid, {options})[0] + level",
     ]
-    return [*made, "image = image.clamp(0, 255).round()"] if warp.rounded else made
+    return [*code, "image = image.clamp(0, 255).round()"] if warp.rounded else code

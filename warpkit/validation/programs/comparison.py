@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from warpkit.validation.pages import can_render
 from warpkit.validation.programs.findings import Finding, Scene, attribute_findings, in_floats
-from warpkit.validation.programs.images import Named
+from warpkit.validation.programs.images import NamedPicture
 from warpkit.validation.programs.measuring import (
     Counts,
     Drift,
@@ -33,7 +33,7 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Shown:
+class ResultPair:
     """One picture and both programs' results in levels (h, w, C), or None."""
 
     picture: Picture
@@ -59,7 +59,7 @@ class PipelineComparison:
     compared: int = 0
     largest: float = 0.0
     outputs: Drift | None = None
-    shown: list[Shown] = field(default_factory=list)
+    shown: list[ResultPair] = field(default_factory=list)
     names: tuple[str, str] = ("A", "B")
     pictures: list[str] = field(default_factory=list)
     date: str = field(default_factory=lambda: date.today().isoformat())
@@ -78,11 +78,11 @@ class PipelineComparison:
     def unknown(self) -> list[str]:
         """Why programs are not known, each after its letter: equality then holds for the pictures
         alone."""
-        found = []
+        result = []
         for letter, program in (("A", self.first), ("B", self.second)):
             reasons = [reason for reason in program.reasons if reason.startswith("Not known")]
-            found += [f"{letter}: {reason}" for reason in reasons[:1]]
-        return found
+            result += [f"{letter}: {reason}" for reason in reasons[:1]]
+        return result
 
     @property
     def summary(self) -> str:
@@ -155,26 +155,26 @@ class PipelineComparison:
 def compare(
     first: tuple[Preprocessing, Callable[[Any], Any]],
     second: tuple[Preprocessing, Callable[[Any], Any]],
-    pictures: Sequence[Named],
+    pictures: Sequence[NamedPicture],
     model: Callable[[torch.Tensor], Any] | None,
 ) -> PipelineComparison:
     """Compare two identified programs on the same pictures (H, W, 3)."""
     a, b = first[0], second[0]
     result = PipelineComparison(a, b, names=(_name_of(first[1]), _name_of(second[1])))
     result.pictures = [one.name for one in pictures]
-    asked = [_asked(found, function) for found, function in (first, second)]
+    programs = [_asked(answer, function) for answer, function in (first, second)]
     drifts: list[Drift | None] = []
     scenes, missing, counts = [], [], Counts()
-    for named in pictures:
-        told = [_result(program, named.picture) for program in asked]
-        one, other = (None if isinstance(numbers, str) else numbers for numbers in told)
-        levels = [_as_levels(found, n) for found, n in zip((a, b), (one, other), strict=True)]
-        result.shown.append(Shown(named.picture, levels[0], levels[1]))
+    for source in pictures:
+        outcomes = [_result(program, source.picture) for program in programs]
+        one, other = (None if isinstance(numbers, str) else numbers for numbers in outcomes)
+        levels = [_as_levels(answer, n) for answer, n in zip((a, b), (one, other), strict=True)]
+        result.shown.append(ResultPair(source.picture, levels[0], levels[1]))
         if one is None or other is None:
-            missing.append((named, told))
+            missing.append((source, outcomes))
             continue
-        scenes.append(Scene(named, _shared_size(one, other)))
-        floats = any(found.twin is not None and in_floats(found.twin) for found in (a, b))
+        scenes.append(Scene(source, _shared_size(one, other)))
+        floats = any(answer.twin is not None and in_floats(answer.twin) for answer in (a, b))
         counts = counts.plus(difference(one, other, _level(a, b, one, other), floats=floats))
         if model is not None:
             drifts.append(drift(model, one, other))
@@ -194,11 +194,11 @@ def _name_of(function: Any) -> str:
     return f"{module}.{name}"
 
 
-def _asked(found: Preprocessing, function: Callable[[Any], Any]) -> Program:
+def _asked(answer: Preprocessing, function: Callable[[Any], Any]) -> Program:
     """The program with its known layout, for more calls."""
-    program = Program(function, found.takes or "array", lambda words: None)
+    program = Program(function, answer.takes or "array", lambda words: None)
     program.allowed = 1 << 30
-    program.layout, program.batched = found.layout or "CHW", bool(found.batched)
+    program.layout, program.batched = answer.layout or "CHW", bool(answer.batched)
     return program
 
 
@@ -210,18 +210,26 @@ def _result(program: Program, picture: Picture) -> Array | str:
         return str(error)
 
 
-def _not_compared(missing: Sequence[tuple[Named, Sequence[Array | str]]]) -> list[Finding]:
+def _not_compared(missing: Sequence[tuple[NamedPicture, Sequence[Array | str]]]) -> list[Finding]:
     """A finding for each program, or both, that give no numbers for some pictures."""
     by_who: dict[str, list[tuple[str, str]]] = {}
-    for named, told in missing:
-        said = {x: words for x, words in zip("AB", told, strict=True) if isinstance(words, str)}
-        who = "neither program gives" if len(said) == 2 else f"{next(iter(said))} does not give"
-        by_who.setdefault(who, []).append((named.name, "; ".join(said.values())))
-    found = []
+    for source, outcomes in missing:
+        refusals = {
+            x: words for x, words in zip("AB", outcomes, strict=True) if isinstance(words, str)
+        }
+        who = (
+            "neither program gives"
+            if len(refusals) == 2
+            else f"{next(iter(refusals))} does not give"
+        )
+        by_who.setdefault(who, []).append((source.name, "; ".join(refusals.values())))
+    findings = []
     for who, listed in by_who.items():
         more = f" and {len(listed) - 1} more" if len(listed) > 1 else ""
-        found.append(Finding("values", f"{who} numbers for {listed[0][0]}{more}: {listed[0][1]}"))
-    return found
+        findings.append(
+            Finding("values", f"{who} numbers for {listed[0][0]}{more}: {listed[0][1]}")
+        )
+    return findings
 
 
 def _shared_size(one: Array, other: Array) -> tuple[int, int] | None:
@@ -231,17 +239,17 @@ def _shared_size(one: Array, other: Array) -> tuple[int, int] | None:
 
 def _level(a: Preprocessing, b: Preprocessing, one: Array, other: Array) -> Array:
     """The size of a level in the programs' numbers: the first known gain, or by their range."""
-    for found, numbers in ((a, one), (b, other)):
-        if found.gain is not None and len(found.gain) in (1, len(numbers)):
-            return np.abs(np.asarray(found.gain))
+    for answer, numbers in ((a, one), (b, other)):
+        if answer.gain is not None and len(answer.gain) in (1, len(numbers)):
+            return np.abs(np.asarray(answer.gain))
     return level_of_range(one, other)
 
 
-def _as_levels(found: Preprocessing, numbers: Array | None) -> Array | None:
+def _as_levels(answer: Preprocessing, numbers: Array | None) -> Array | None:
     """Numbers (C, h, w) as levels (h, w, C), for display."""
-    if numbers is None or found.gain is None or found.offset is None:
+    if numbers is None or answer.gain is None or answer.offset is None:
         return None
-    gain, offset = (np.asarray(v)[:, None, None] for v in (found.gain, found.offset))
+    gain, offset = (np.asarray(v)[:, None, None] for v in (answer.gain, answer.offset))
     if len(numbers) != len(gain):
         return None
     return np.moveaxis((numbers - offset) / gain, 0, -1)
@@ -249,14 +257,14 @@ def _as_levels(found: Preprocessing, numbers: Array | None) -> Array | None:
 
 def _rest(result: PipelineComparison) -> list[Finding]:
     """Findings for unexplained differences: an unknown program, or last bits."""
-    found = []
+    findings = []
     if result.differing or not result.compared:
-        found = [Finding("arithmetic", f"of {words}") for words in result.unknown]
-    if not result.compared and not found and not result.findings:
-        found = [Finding("values", "no value was compared")]
-    if result.differing and not result.findings and not found:
+        findings = [Finding("arithmetic", f"of {words}") for words in result.unknown]
+    if not result.compared and not findings and not result.findings:
+        findings = [Finding("values", "no value was compared")]
+    if result.differing and not result.findings and not findings:
         fine = result.largest <= CUT
         kind = "last bits" if fine else "values"
         text = "values differ, by what no attribute says"
-        found.append(Finding(kind, text, result.differing, result.compared, result.largest))
-    return found
+        findings.append(Finding(kind, text, result.differing, result.compared, result.largest))
+    return findings

@@ -51,7 +51,7 @@ EDGE = 16
 
 def loses_faint_pixels(program: Program) -> bool:
     """Whether a program gives equal results for pictures that no JPEG file tells apart."""
-    asked = 0
+    count = 0
     for height, width in SMALL:
         picture = pictures.flat(height, width, (128, 128, 128))
         faint = picture.copy()
@@ -63,18 +63,18 @@ def loses_faint_pixels(program: Program) -> bool:
                 return False
         except RefusedError:
             continue
-        asked += 1
-    return asked > 0
+        count += 1
+    return count > 0
 
 
-def find_file(program: Program, known: Sequence[Geometry], tolerance: float) -> Jpeg | None:
+def find_file(program: Program, geometries: Sequence[Geometry], tolerance: float) -> Jpeg | None:
     """The file whose levels explain the program's numbers where it resizes nothing."""
     room = max(ROOM, tolerance)
-    for shape, placements in islice(_unresized(known), TRIED):
+    for shape, placements in islice(_unresized(geometries), TRIED):
         # noise loses its colours at low qualities
-        asked = [kind(*shape, 31) for kind in (pictures.noise, pictures.smooth)]
+        samples = [kind(*shape, 31) for kind in (pictures.noise, pictures.smooth)]
         try:
-            pairs = [(picture, program(picture)) for picture in asked]
+            pairs = [(picture, program(picture)) for picture in samples]
         except RefusedError:
             continue
         for placement in placements:
@@ -87,11 +87,11 @@ def find_file(program: Program, known: Sequence[Geometry], tolerance: float) -> 
     return None
 
 
-def _unresized(known: Sequence[Geometry]) -> Iterator[tuple[Pair, list[Placement]]]:
+def _unresized(geometries: Sequence[Geometry]) -> Iterator[tuple[Pair, list[Placement]]]:
     """Pictures (H, W), and where rules put them, that at least one rule does not resize."""
-    shapes = dict.fromkeys(shape for geometry in known for shape in _shapes(geometry))
+    shapes = dict.fromkeys(shape for geometry in geometries for shape in _shapes(geometry))
     for height, width in sorted(shapes, key=lambda shape: shape[0] * shape[1]):
-        placements = dict.fromkeys(geometry.placed(height, width) for geometry in known)
+        placements = dict.fromkeys(geometry.placement(height, width) for geometry in geometries)
         left = [one for one in placements if _is_unresized(one, height, width)]
         if left:
             yield (height, width), left
@@ -100,18 +100,18 @@ def _unresized(known: Sequence[Geometry]) -> Iterator[tuple[Pair, list[Placement
 def _shapes(geometry: Geometry) -> list[Pair]:
     """Pictures that a rule may not resize."""
     size, window, of = geometry.size, geometry.window, geometry.multiple or 1
-    found = [window] if window is not None else []
+    shapes = [window] if window is not None else []
     if isinstance(size, tuple) and geometry.rule != "area":
-        found.append(size)
+        shapes.append(size)
         if geometry.before is not None and isinstance(geometry.before[1], float):
             sides = range(int(size[0] / geometry.before[1]), int(size[0] / geometry.before[1]) + 3)
-            found += [(side, side) for side in sides]
+            shapes += [(side, side) for side in sides]
     elif isinstance(size, int):
-        found += [(size, size), (-(-size // of) * of, -(-size // of) * of)]
+        shapes += [(size, size), (-(-size // of) * of, -(-size // of) * of)]
     else:
         sides = [97, 200] if geometry.rule != "area" else _sides_of_area(size)
-        found += [(-(-side // of) * of,) * 2 for side in sides]
-    return [(max(16, h), max(16, w)) for h, w in found]
+        shapes += [(-(-side // of) * of,) * 2 for side in sides]
+    return [(max(16, h), max(16, w)) for h, w in shapes]
 
 
 def _sides_of_area(size: Any) -> list[int]:
@@ -142,24 +142,24 @@ def _distances(
     )  # -1 in the padding
     y, x = source // width, source % width
     rows, columns = (_part(at[source >= 0], side) for at, side in ((y, height), (x, width)))
-    shown = (source >= 0) & _inside(y, rows, height) & _inside(x, columns, width)
-    if int(shown.sum()) < 64:
+    visible = (source >= 0) & _inside(y, rows, height) & _inside(x, columns, width)
+    if int(visible.sum()) < 64:
         return {}
-    given = torch.from_numpy(numbers)[:, shown]
+    target = torch.from_numpy(numbers)[:, visible]
     part = torch.from_numpy(picture[rows, columns].copy()).movedim(-1, 0)
     qualities = torch.tensor(list(QUALITIES), dtype=torch.int32, device="cpu")
-    found: dict[Jpeg, float] = {}
+    distances: dict[Jpeg, float] = {}
     for subsampling in reversed(get_args(Subsampling)):  # of equal ones the usual first
         file = jpeg(qualities, subsampling=subsampling)
         for order, image in (("RGB", part), ("BGR", part.flip(0))):
-            seen = file.function(image.expand(len(qualities), -1, -1, -1).contiguous())
-            seen = seen[..., y[shown] - rows.start, x[shown] - columns.start]
-            seen = seen if order == "RGB" else seen.flip(1)
-            apart = [_apart(levels.double(), given) for levels in _ordered(seen, len(given))]
+            decoded = file.function(image.expand(len(qualities), -1, -1, -1).contiguous())
+            decoded = decoded[..., y[visible] - rows.start, x[visible] - columns.start]
+            decoded = decoded if order == "RGB" else decoded.flip(1)
+            apart = [_apart(levels.double(), target) for levels in _ordered(decoded, len(target))]
             least = torch.stack(apart).amin(0).tolist()
             for quality, far in zip(QUALITIES, least, strict=True):
-                found[Jpeg(quality, subsampling, order)] = far
-    return dict(sorted(found.items(), key=lambda one: round(one[1], 3)))
+                distances[Jpeg(quality, subsampling, order)] = far
+    return dict(sorted(distances.items(), key=lambda one: round(one[1], 3)))
 
 
 def _part(at: Tensor, side: int) -> slice:
@@ -174,22 +174,24 @@ def _inside(at: Tensor, part: slice, side: int) -> Tensor:
     return (at >= low) & (at < high)
 
 
-def _ordered(seen: Tensor, channels: int) -> Iterator[Tensor]:
+def _ordered(decoded: Tensor, channels: int) -> Iterator[Tensor]:
     """Levels (Q, 3, K) in each order of channels, or as each gray sum: (Q, C, K)."""
     if channels == 3:
-        yield seen
-        yield seen.flip(1)
+        yield decoded
+        yield decoded.flip(1)
         return
     for total, weights in [*LIBRARY_WEIGHTS.items(), *(("floats", w) for w in KNOWN_WEIGHTS)]:
         for order in ("gray", "gray reversed"):
             values = Values(order, (1.0,), (0.0,), weights, total)
-            yield values.gray(values.ordered(seen.movedim(1, 0))).movedim(0, 1)
+            yield values.gray(values.reorder(decoded.movedim(1, 0))).movedim(0, 1)
 
 
-def _apart(levels: Tensor, given: Tensor) -> Tensor:
+def _apart(levels: Tensor, target: Tensor) -> Tensor:
     """The largest distance (Q,), in levels, of numbers (C, K) from a line of levels (Q, C, K)."""
-    middle, centre = levels.mean(-1, keepdim=True), given.mean(-1, keepdim=True)
+    middle, centre = levels.mean(-1, keepdim=True), target.mean(-1, keepdim=True)
     spread = levels - middle
-    gain = (spread * (given - centre)).sum(-1, keepdim=True) / spread.square().sum(-1, keepdim=True)
-    apart = (given - centre - gain * spread).abs() / gain.abs()
+    gain = (spread * (target - centre)).sum(-1, keepdim=True) / spread.square().sum(
+        -1, keepdim=True
+    )
+    apart = (target - centre - gain * spread).abs() / gain.abs()
     return apart.amax((-2, -1)).nan_to_num(torch.inf, posinf=torch.inf)

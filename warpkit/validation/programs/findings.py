@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from warpkit.validation.programs import wording
 from warpkit.validation.programs.arithmetic import Resampling, candidates, rare_candidates
 from warpkit.validation.programs.geometry import Geometry
-from warpkit.validation.programs.images import Named
+from warpkit.validation.programs.images import NamedPicture
 from warpkit.validation.programs.measuring import Counts, Drift, difference, drift, mean_drift
 from warpkit.validation.programs.report import Preprocessing
 from warpkit.validation.programs.twin import Twin
@@ -68,7 +68,7 @@ def _measured(finding: Finding) -> str:
 class Scene(NamedTuple):
     """A picture (H, W, 3), and the size (h, w) of both results if it is the same."""
 
-    named: Named
+    source: NamedPicture
     size: Pair | None
 
 
@@ -79,22 +79,22 @@ def attribute_findings(
     first: Preprocessing, second: Preprocessing, scenes: Sequence[Scene], model: Model
 ) -> list[Finding]:
     """Differences of attributes, the worst first: by the mean distance of values."""
-    found = [*_files(first, second), *_geometry(first, second), *_resize(first, second)]
-    found += _numbers(first, second)
+    claims = [*_files(first, second), *_geometry(first, second), *_resize(first, second)]
+    claims += _numbers(first, second)
     a, b = first.twin or first.resized, second.twin or second.resized
     by_rule = first.twin is not None and second.twin is not None
     results = []
-    for told in found:
+    for claim in claims:
         counts = outputs = None
         if a is not None and b is not None:
-            counts, outputs = _measure(a, told.change(a, b), scenes, model, by_rule=by_rule)
+            counts, outputs = _measure(a, claim.change(a, b), scenes, model, by_rule=by_rule)
         if counts is None:
-            results.append(Finding(told.kind, told.message))
-        elif told.reshapes:
+            results.append(Finding(claim.kind, claim.message))
+        elif claim.reshapes:
             all_ = counts.compared
-            results.append(Finding(told.kind, told.message, all_, all_, np.inf, np.inf, outputs))
-        elif counts.differing or told.always:
-            one = Finding(told.kind, told.message, *counts[:3], counts.mean, outputs)
+            results.append(Finding(claim.kind, claim.message, all_, all_, np.inf, np.inf, outputs))
+        elif counts.differing or claim.always:
+            one = Finding(claim.kind, claim.message, *counts[:3], counts.mean, outputs)
             results.append(_named(one))
     return sorted(results, key=_order)
 
@@ -117,7 +117,7 @@ Change = Callable[[Twin, Twin], tuple[Twin, Twin]]
 """From both twins: the first one as it is measured, and with the second one's attribute."""
 
 
-class Told(NamedTuple):
+class Claim(NamedTuple):
     """A finding that is not measured yet."""
 
     kind: str
@@ -139,11 +139,11 @@ def _measure(
     for scene in scenes:
         if not by_rule and scene.size is None:
             continue
-        known = sides
+        twins = sides
         if not by_rule:
-            known = tuple(replace(t, geometry=Geometry("fixed", scene.size)) for t in sides)
+            twins = tuple(replace(t, geometry=Geometry("fixed", scene.size)) for t in sides)
         try:
-            one, other = (_numbers_of(t, t.levels(scene.named.picture).numpy()) for t in known)
+            one, other = (_numbers_of(t, t.levels(scene.source.picture).numpy()) for t in twins)
         except (ValueError, TypeError, RuntimeError):
             return None, None
         counts = counts.plus(difference(one, other, levels_of(first), floats=in_floats(first)))
@@ -169,97 +169,97 @@ def _numbers_of(twin: Twin, levels: Array) -> Array:
     return twin.values.as_numbers(torch.from_numpy(levels)).numpy()
 
 
-def _files(first: Preprocessing, second: Preprocessing) -> list[Told]:
+def _files(first: Preprocessing, second: Preprocessing) -> list[Claim]:
     """A finding about JPEG files that come first."""
     if first.file == second.file or None in (first.gain, second.gain):
         return []
     text = f"A {wording.filed(first)}, B {wording.filed(second)}"
-    return [Told("jpeg", text, lambda a, b: (a, replace(a, jpeg=b.jpeg)))]
+    return [Claim("jpeg", text, lambda a, b: (a, replace(a, jpeg=b.jpeg)))]
 
 
-def _geometry(first: Preprocessing, second: Preprocessing) -> list[Told]:
+def _geometry(first: Preprocessing, second: Preprocessing) -> list[Claim]:
     """Findings about sizes, crop and padding."""
     if first.rule is None or second.rule is None:
         return []
     if "warp" in (first.rule, second.rule):
         return _warps(first, second)
-    found: list[Told] = []
+    claims: list[Claim] = []
     sized = ("before", "rule", "size", "limit", "multiple", "enlarge", "shrink")
     if any(getattr(first, name) != getattr(second, name) for name in sized):
         text = f"A {wording.aspect(first)}; B {wording.aspect(second)}"
         rounded = () if first.rule == second.rule else ("rounding", "before_rounding")
-        found.append(Told("size", text, _geometry_change(*sized, *rounded), always=True))
+        claims.append(Claim("size", text, _geometry_change(*sized, *rounded), always=True))
     elif _canvas(first) != _canvas(second):
         text = f"A {wording.returned(first)}, B {wording.returned(second)}"
-        found.append(Told("size", text, _geometry_change("window", "stride"), always=True))
+        claims.append(Claim("size", text, _geometry_change("window", "stride"), always=True))
     if first.crop != second.crop:
         text = f"A {wording.cropped(first)}; B {wording.cropped(second)}"
-        found.append(Told("crop", text, _geometry_change("window", "crop_rounding")))
+        claims.append(Claim("crop", text, _geometry_change("window", "crop_rounding")))
     if first.pad != second.pad:
         text = f"A {wording.padded(first)}; B {wording.padded(second)}"
-        found.append(Told("pad", text, _pad_change, always=True))
+        claims.append(Claim("pad", text, _pad_change, always=True))
     if first.twin and second.twin and first.rule == second.rule:
-        found += _rounded(first, second, first.twin.geometry, second.twin.geometry)
-    return found
+        claims += _rounded(first, second, first.twin.geometry, second.twin.geometry)
+    return claims
 
 
-def _warps(first: Preprocessing, second: Preprocessing) -> list[Told]:
+def _warps(first: Preprocessing, second: Preprocessing) -> list[Claim]:
     """Findings about a warp and something else, or about each attribute of two warps."""
     if first.rule != second.rule:
         text = f"A {wording.aspect(first)}; B {wording.aspect(second)}"
-        return [Told("size", text, lambda a, b: (a, replace(b, values=a.values)), always=True)]
-    found: list[Told] = []
+        return [Claim("size", text, lambda a, b: (a, replace(b, values=a.values)), always=True)]
+    claims: list[Claim] = []
     if first.size != second.size:
         text = f"A {wording.aspect(first)}; B {wording.aspect(second)}"
-        found.append(Told("size", text, _warp_change("size"), always=True))
+        claims.append(Claim("size", text, _warp_change("size"), always=True))
     if first.matrix != second.matrix:
         text = f"A's matrix is {wording.matrix(first)}, B's {wording.matrix(second)}"
-        found.append(Told("shift", text, _warp_change("matrix", "part")))
+        claims.append(Claim("shift", text, _warp_change("matrix", "part")))
     if first.interpolation != second.interpolation:
         text = f"A is {first.interpolation}, B {second.interpolation}"
-        found.append(Told("interpolation", text, _warp_change("interpolation")))
+        claims.append(Claim("interpolation", text, _warp_change("interpolation")))
     if (first.border, first.border_value) != (second.border, second.border_value):
         text = f"A's border is {wording.border(first)}, B's {wording.border(second)}"
-        found.append(Told("pad", text, _warp_change("border")))
+        claims.append(Claim("pad", text, _warp_change("border")))
     if first.rounded != second.rounded:
         text = f"A {wording.rounds(first)}, B {wording.rounds(second)}"
-        found.append(Told("rounding", text, _warp_change("rounded")))
+        claims.append(Claim("rounding", text, _warp_change("rounded")))
     if None not in (first.arithmetic, second.arithmetic) and first.arithmetic != second.arithmetic:
         text = f"A computes by {first.arithmetic}, B by {second.arithmetic}"
-        found.append(Told("arithmetic", text, _warp_change("arithmetic")))
-    return found
+        claims.append(Claim("arithmetic", text, _warp_change("arithmetic")))
+    return claims
 
 
 def _warp_change(*names: str) -> Change:
     def change(a: Twin, b: Twin) -> tuple[Twin, Twin]:
         assert isinstance(a, WarpTwin)
         assert isinstance(b, WarpTwin)
-        taken = {name: getattr(b.warp, name) for name in names}
+        changes = {name: getattr(b.warp, name) for name in names}
         padding = b.padding if "border" in names else a.padding
-        return a, replace(a, warp=replace(a.warp, **taken), padding=padding)
+        return a, replace(a, warp=replace(a.warp, **changes), padding=padding)
 
     return change
 
 
-def _rounded(first: Preprocessing, second: Preprocessing, a: Geometry, b: Geometry) -> list[Told]:
+def _rounded(first: Preprocessing, second: Preprocessing, a: Geometry, b: Geometry) -> list[Claim]:
     """Findings about sides and places that are rounded otherwise, whatever else differs."""
-    found: list[Told] = []
+    claims: list[Claim] = []
     sides = ("rounding", "limit_rounding", "multiple_rounding")
     if any(getattr(a, name) != getattr(b, name) for name in sides):
-        found.append(Told("size", wording.rounded_apart(a, b), _geometry_change(*sides)))
+        claims.append(Claim("size", wording.rounded_apart(a, b), _geometry_change(*sides)))
     places = ["crop_rounding"] if first.crop == second.crop else []
     places += ["before_rounding"] if first.before == second.before else []
     places += ["place"] if first.pad == second.pad else []
     if any(getattr(a, name) != getattr(b, name) for name in places):
         text = "the crop or the padding begins a pixel apart where the rest is odd"
-        found.append(Told("shift", text, _geometry_change(*places)))
-    return found
+        claims.append(Claim("shift", text, _geometry_change(*places)))
+    return claims
 
 
 def _geometry_change(*names: str) -> Change:
     def change(a: Twin, b: Twin) -> tuple[Twin, Twin]:
-        taken = {name: getattr(b.geometry, name) for name in names}
-        changed = replace(a, geometry=replace(a.geometry, **taken))
+        changes = {name: getattr(b.geometry, name) for name in names}
+        changed = replace(a, geometry=replace(a.geometry, **changes))
         if changed.resampling is None:
             changed = replace(changed, resampling=b.resampling)
         return a, changed
@@ -268,38 +268,38 @@ def _geometry_change(*names: str) -> Change:
 
 
 def _pad_change(a: Twin, b: Twin) -> tuple[Twin, Twin]:
-    taken = {name: getattr(b.geometry, name) for name in ("place", "window", "stride")}
-    return a, replace(a, geometry=replace(a.geometry, **taken), padding=b.padding)
+    changes = {name: getattr(b.geometry, name) for name in ("place", "window", "stride")}
+    return a, replace(a, geometry=replace(a.geometry, **changes), padding=b.padding)
 
 
-def _resize(first: Preprocessing, second: Preprocessing) -> list[Told]:
+def _resize(first: Preprocessing, second: Preprocessing) -> list[Claim]:
     """Findings about the resize, if both programs have one."""
     if None in (first.interpolation, second.interpolation) or "warp" in (first.rule, second.rule):
         return []  # findings of warps include them
-    found: list[Told] = []
+    claims: list[Claim] = []
     if (first.aligned, first.scale) != (second.aligned, second.scale):
         text = wording.shifted(first, second)
-        found.append(Told("shift", text, _resampling_change("aligned", "scale")))
+        claims.append(Claim("shift", text, _resampling_change("aligned", "scale")))
     a, b = ((p.interpolation or "").removesuffix("_exact") for p in (first, second))
     if a != b:
         text = f"A is {first.interpolation}, B {second.interpolation}"
-        found.append(Told("interpolation", text, _resampling_change("interpolation")))
+        claims.append(Claim("interpolation", text, _resampling_change("interpolation")))
     means = not {first.interpolation, second.interpolation} & set(PHOTOGRAPH)
     if first.antialias != second.antialias and means:
         which = "A" if not first.antialias else "B"
         text = f"{which} samples without antialias"
-        found.append(Told("antialias", text, _resampling_change("antialias")))
+        claims.append(Claim("antialias", text, _resampling_change("antialias")))
     rounding = (first.rounded, first.clamped) != (second.rounded, second.clamped)
     if rounding:
         text = f"A {wording.rounds(first)}, B {wording.rounds(second)}"
-        found.append(Told("rounding", text, _resampling_change("rounded", "clamped")))
-    same = not any(told.kind in ("interpolation", "antialias", "shift") for told in found)
+        claims.append(Claim("rounding", text, _resampling_change("rounded", "clamped")))
+    same = not any(claim.kind in ("interpolation", "antialias", "shift") for claim in claims)
     names = ("arithmetic", "interpolation")
     same = same and None not in (first.arithmetic, second.arithmetic)  # findings say why
     if same and any(getattr(first, name) != getattr(second, name) for name in names):
         text = f"A computes by {wording.computes(first, a)}, B by {wording.computes(second, b)}"
-        found.append(Told("arithmetic", text, _resampling_change(*names, "antialias")))
-    return found
+        claims.append(Claim("arithmetic", text, _resampling_change(*names, "antialias")))
+    return claims
 
 
 def _resampling_change(*names: str) -> Change:
@@ -307,16 +307,16 @@ def _resampling_change(*names: str) -> Change:
         how, other = a.resampling, b.resampling
         assert how is not None
         assert other is not None
-        taken = {name: getattr(other, name) for name in names}
-        changed = replace(how, **taken)
+        changes = {name: getattr(other, name) for name in names}
+        changed = replace(how, **changes)
         if "rounded" in names or "arithmetic" in names or _works(changed):
             return a, replace(a, resampling=changed)
         exact = replace(how, arithmetic="torch" if "aligned" in names else "exact")
-        if "antialias" in names and not _works(replace(exact, **taken)):
+        if "antialias" in names and not _works(replace(exact, **changes)):
             exact = replace(exact, interpolation="bilinear")
         if not _works(exact):  # a filter that only this library has: compare both as they are
             return a, replace(a, resampling=other)
-        changed = replace(exact, **taken)
+        changed = replace(exact, **changes)
         if not _works(changed):
             return a, replace(a, resampling=other)
         return replace(a, resampling=exact), replace(a, resampling=changed)
@@ -328,30 +328,30 @@ def _works(how: Resampling) -> bool:
     """Whether a library has this resize; only torch and "exact" offer a choice of antialias."""
     bare = replace(how, rounded=True, clamped=False)
     return any(
-        replace(known, rounded=True, clamped=False) == bare
-        for known in (*candidates(), *rare_candidates())
+        replace(candidate, rounded=True, clamped=False) == bare
+        for candidate in (*candidates(), *rare_candidates())
     )
 
 
-def _numbers(first: Preprocessing, second: Preprocessing) -> list[Told]:
+def _numbers(first: Preprocessing, second: Preprocessing) -> list[Claim]:
     """Findings about channels, gain, offset, layout and type, if both programs' are known."""
-    found: list[Told] = []
+    claims: list[Claim] = []
     if None in (first.gain, second.gain):
-        return found
+        return claims
     if first.channels != second.channels:
         words = {"kept": "RGB", "reversed": "BGR", "gray": "gray", "gray reversed": "gray of BGR"}
         a, b = (words[str(p.channels)] for p in (first, second))
         text = "channels reversed" if {a, b} == {"RGB", "BGR"} else f"A is {a}, B {b}"
-        found.append(Told("channels", f"{text} (A {a}, B {b})", _channel_change))
+        claims.append(Claim("channels", f"{text} (A {a}, B {b})", _channel_change))
     if not _close(first, second):
         text = f"A is {wording.scaled(first)}, B {wording.scaled(second)}"
-        found.append(Told("values", text, _value_change))
+        claims.append(Claim("values", text, _value_change))
     arranged = ("layout", "batched", "dtype")
     if any(getattr(first, name) != getattr(second, name) for name in arranged):
         text = f"A returns {wording.arranged(first)}, B {wording.arranged(second)}"
         axes = (first.layout, first.batched) != (second.layout, second.batched)
-        found.append(Told("layout", text, lambda a, b: (a, a), always=True, reshapes=axes))
-    return found
+        claims.append(Claim("layout", text, lambda a, b: (a, a), always=True, reshapes=axes))
+    return claims
 
 
 def _close(first: Preprocessing, second: Preprocessing) -> bool:
@@ -378,5 +378,5 @@ def _value_change(a: Twin, b: Twin) -> tuple[Twin, Twin]:
     return a, replace(a, values=replace(a.values, gain=b.values.gain, offset=b.values.offset))
 
 
-def _canvas(found: Preprocessing) -> Any:
-    return None if found.crop is not None else found.canvas
+def _canvas(answer: Preprocessing) -> Any:
+    return None if answer.crop is not None else answer.canvas

@@ -88,7 +88,7 @@ class Placement(NamedTuple):
     """The part is a box as in Pillow, which taps may leave, and not a crop."""
 
     @property
-    def told(self) -> tuple[object, ...]:
+    def identity(self) -> tuple[object, ...]:
         """What results tell: factors to 6 digits, as rules compute equal ones in other ways."""
         fy, fx = self.factors
         return (*self[:3], round(fy, 6), round(fx, 6), *self[4:])
@@ -135,7 +135,7 @@ class Geometry:
     place: str = "floor"
     """Where padding is added: a name of `PLACES`."""
 
-    def placed(self, height: int, width: int) -> Placement:
+    def placement(self, height: int, width: int) -> Placement:
         """The placement of a picture of this shape."""
         cut, padded, sides = self._before(height, width)
         size, factors = self._resized(*sides)
@@ -270,8 +270,8 @@ class Geometry:
         if limited and self.limit_rounding != "torchvision":
             assert self.limit is not None
             return self._limited(height, width, self.limit)
-        kept = (not self.enlarge and factor >= 1) or (not self.shrink and factor <= 1)
-        if kept and not limited:
+        is_kept = (not self.enlarge and factor >= 1) or (not self.shrink and factor <= 1)
+        if is_kept and not limited:
             return (height, width), 1.0
         how, name = SIDES[self.rounding]
         near = ROUNDINGS[name]
@@ -329,7 +329,7 @@ def most_telling(bounds: set[Probe], geometries: Sequence[Geometry]) -> Probe:
         if bound <= best:
             break
         _, area, shape = bound
-        counted = (len({g.placed(*shape).told for g in geometries}), area, shape)
+        counted = (len({g.placement(*shape).identity for g in geometries}), area, shape)
         bounds.remove(bound)
         bounds.add(counted)
         best = max(best, counted)

@@ -34,57 +34,57 @@ ALIKE = 0.015
 def geometries(looks: Sequence[Look], base: Look) -> list[Geometry]:
     """All rules that agree with the looks; looks: tall, wide, square, long and small pictures, if
     known."""
-    known = [base, *looks]
-    proposed = list(dict.fromkeys(_proposed(known)))
-    return [geometry for geometry in proposed if all(agrees(geometry, seen) for seen in known)]
+    every = [base, *looks]
+    proposed = list(dict.fromkeys(_proposed(every)))
+    return [geometry for geometry in proposed if all(agrees(geometry, look) for look in every)]
 
 
-def agrees(geometry: Geometry, seen: Look) -> bool:
+def agrees(geometry: Geometry, look: Look) -> bool:
     """Whether a rule puts the picture where it was observed."""
-    placement = geometry.placed(seen.height, seen.width)
-    if placement.window != seen.window:
+    placement = geometry.placement(look.height, look.width)
+    if placement.window != look.window:
         return False
     content = placement.content()
     if placement.padded is not None:
         content = _content_of_padded(
-            seen, placement.padded, placement.size, placement.corner, seen.window
+            look, placement.padded, placement.size, placement.corner, look.window
         )
-    elif seen.soft:
+    elif look.soft:
         return False
     room = 1.01 if placement.padded is not None else 0
-    if any(abs(a - b) > room for a, b in zip(content, seen.content, strict=True)):
+    if any(abs(a - b) > room for a, b in zip(content, look.content, strict=True)):
         return False
-    return _is_scaled_as(placement, seen) and _is_placed_as(placement, seen)
+    return _is_scaled_as(placement, look) and _is_placed_as(placement, look)
 
 
-def _is_scaled_as(placement: Placement, seen: Look) -> bool:
+def _is_scaled_as(placement: Placement, look: Look) -> bool:
     """Whether ramps have the slopes that were observed, wherever the picture is."""
-    _, sides = _source(placement, seen)
-    for axis, line in enumerate((seen.along_y, seen.along_x)):
-        if line is None or seen.window[axis] <= 24:
+    _, sides = _source(placement, look)
+    for axis, line in enumerate((look.along_y, look.along_x)):
+        if line is None or look.window[axis] <= 24:
             continue
         scale = sides[axis] / placement.size[axis]
-        wide = seen.content[axis + 2] - seen.content[axis]
+        wide = look.content[axis + 2] - look.content[axis]
         if abs(line[0] / scale - 1) * wide > max(2.5, 0.025 * wide):
             return False
     return True
 
 
-def _is_placed_as(placement: Placement, seen: Look) -> bool:
+def _is_placed_as(placement: Placement, look: Look) -> bool:
     """Whether the middle of what is seen is where it was observed."""
-    begins, sides = _source(placement, seen)
-    for axis, line in enumerate((seen.along_y, seen.along_x)):
-        if line is None or seen.window[axis] <= 24:
+    begins, sides = _source(placement, look)
+    for axis, line in enumerate((look.along_y, look.along_x)):
+        if line is None or look.window[axis] <= 24:
             continue
         scale = sides[axis] / placement.size[axis]
-        middle = (seen.content[axis] + seen.content[axis + 2] - 1) / 2
+        middle = (look.content[axis] + look.content[axis + 2] - 1) / 2
         at = begins[axis] + (middle + placement.corner[axis] + 0.5) * scale - 0.5
         if abs(line[0] * middle + line[1] - at) > 1.5 * scale + 1.5:
             return False
     return True
 
 
-def _source(placement: Placement, seen: Look) -> tuple[tuple[float, float], tuple[float, float]]:
+def _source(placement: Placement, look: Look) -> tuple[tuple[float, float], tuple[float, float]]:
     """Where the part that is resized begins in the picture, and its sides: (y, x), (h, w)."""
     if placement.cut is not None:
         x1, y1, x2, y2 = placement.cut
@@ -92,11 +92,11 @@ def _source(placement: Placement, seen: Look) -> tuple[tuple[float, float], tupl
     if placement.padded is not None:
         rows, columns, down, right = placement.padded
         return (-down, -right), (rows, columns)
-    return (0.0, 0.0), (seen.height, seen.width)
+    return (0.0, 0.0), (look.height, look.width)
 
 
 def _content_of_padded(
-    seen: Look,
+    look: Look,
     padded: tuple[int, int, int, int],
     size: tuple[int, int],
     corner: tuple[int, int],
@@ -105,7 +105,7 @@ def _content_of_padded(
     """The edges in the result, within a pixel, of a picture that was padded first."""
     edges = []
     for axis, (length, total, begin) in enumerate(
-        zip((seen.height, seen.width), padded[:2], padded[2:], strict=True)
+        zip((look.height, look.width), padded[:2], padded[2:], strict=True)
     ):
         scale = size[axis] / total
         low, high = begin * scale - corner[axis], (begin + length) * scale - corner[axis]
@@ -113,17 +113,17 @@ def _content_of_padded(
     return edges[0][0], edges[1][0], edges[0][1], edges[1][1]
 
 
-def _proposed(known: Sequence[Look]) -> Iterator[Geometry]:
+def _proposed(looks: Sequence[Look]) -> Iterator[Geometry]:
     """Every rule that may fit, with every rounding; most of them do not agree."""
-    windows = {seen.window for seen in known}
-    window = known[0].window if len(windows) == 1 else None
-    padded = any(seen.padded for seen in known)
+    windows = {look.window for look in looks}
+    window = looks[0].window if len(windows) == 1 else None
+    padded = any(look.padded for look in looks)
     many = window is not None or padded
-    for rule in _rules(known, window):
-        if many and not all(_is_scaled_as(rule.placed(s.height, s.width), s) for s in known):
+    for rule in _rules(looks, window):
+        if many and not all(_is_scaled_as(rule.placement(s.height, s.width), s) for s in looks):
             continue
-        crops = _crops(rule, known, window)
-        for crop, place in product(crops, _places(known) if padded else ["floor"]):
+        crops = _crops(rule, looks, window)
+        for crop, place in product(crops, _places(looks) if padded else ["floor"]):
             if place == EXACT and SIDES[rule.rounding][0] != "single":
                 continue
             geometry = replace(rule, crop_rounding=crop, place=place)
@@ -136,20 +136,20 @@ def _proposed(known: Sequence[Look]) -> Iterator[Geometry]:
                 yield from (replace(geometry, stride=stride) for stride in strides)
 
 
-def _crops(rule: Geometry, known: Sequence[Look], window: tuple[int, int] | None) -> list[str]:
+def _crops(rule: Geometry, looks: Sequence[Look], window: tuple[int, int] | None) -> list[str]:
     """The roundings of a crop, if it may remove something."""
     if window is None:
         return ["even"]
-    sizes = [rule.placed(seen.height, seen.width).size for seen in known]
+    sizes = [rule.placement(look.height, look.width).size for look in looks]
     cuts = any(side > length for size in sizes for side, length in zip(size, window, strict=True))
     return ["even", "floor", "ceil"] if cuts else ["even"]
 
 
-def _places(known: Sequence[Look]) -> list[str]:
+def _places(looks: Sequence[Look]) -> list[str]:
     """Where padding may be added: before, after, or on both sides."""
-    for seen in known:
-        top, left, bottom, right = seen.content
-        for low, rest in ((top, seen.window[0] - bottom), (left, seen.window[1] - right)):
+    for look in looks:
+        top, left, bottom, right = look.content
+        for low, rest in ((top, look.window[0] - bottom), (left, look.window[1] - right)):
             if low + rest > 1:
                 return ["end"] if low == 0 else ["start"] if rest == 0 else [*OFFSETS, EXACT]
     return [*OFFSETS, EXACT, "end", "start"]
@@ -159,26 +159,26 @@ def _all_multiples(sizes: Iterable[tuple[int, int]], of: int) -> bool:
     return all(side % of == 0 for size in sizes for side in size)
 
 
-def _rules(known: Sequence[Look], window: tuple[int, int] | None) -> Iterator[Geometry]:
+def _rules(looks: Sequence[Look], window: tuple[int, int] | None) -> Iterator[Geometry]:
     """Rules without window and padding."""
-    ramps = [seen for seen in known if seen.along_y is not None and seen.along_x is not None]
+    ramps = [look for look in looks if look.along_y is not None and look.along_x is not None]
     if not ramps:
         return
-    sides = np.array([seen.sides for seen in ramps])
-    shapes = np.array([(seen.height, seen.width) for seen in ramps])
+    sides = np.array([look.sides for look in ramps])
+    shapes = np.array([(look.height, look.width) for look in ramps])
     scale = sides / shapes
     if np.abs(scale - 1).max() < 0.25 or (window is None and np.abs(scale[0] - 1).max() < 0.25):
-        yield from _kept(known, scale)
+        yield from _kept(looks, scale)
     if window is None and np.ptp(np.median(scale, 1)) < 0.1 * np.median(scale):
-        yield from proposals.by_factor(known, float(np.median(scale)))
-    yield from _fixed(known, sides, window)
+        yield from proposals.by_factor(looks, float(np.median(scale)))
+    yield from _fixed(looks, sides, window)
     yield from proposals.by_height(ramps, window)
     if window is None:
-        sizes = {seen.window for seen in known}
+        sizes = {look.window for look in looks}
         strides = [multiple for multiple in MULTIPLES if _all_multiples(sizes, multiple)]
         yield from proposals.with_multiples(ramps, strides[:3])
         yield from proposals.with_bounds(ramps, strides or [None])
-        yield from proposals.by_area(known, strides or [1])
+        yield from proposals.by_area(looks, strides or [1])
     alike = np.abs(scale[:, 0] / scale[:, 1] - 1) < 0.06
     if alike[:4].all():
         yield from _one_side(ramps, sides, window)
@@ -186,11 +186,11 @@ def _rules(known: Sequence[Look], window: tuple[int, int] | None) -> Iterator[Ge
         yield from _squares(ramps, sides, window)
 
 
-def _kept(known: Sequence[Look], scale: Any) -> Iterator[Geometry]:
+def _kept(looks: Sequence[Look], scale: Any) -> Iterator[Geometry]:
     if np.abs(scale - 1).max() < ALIKE:
         yield Geometry("keep")
-    windows = {seen.window for seen in known}
-    changed = any(seen.window != (seen.height, seen.width) for seen in known)
+    windows = {look.window for look in looks}
+    changed = any(look.window != (look.height, look.width) for look in looks)
     if changed and len(windows) > 1:
         for multiple in MULTIPLES:
             if _all_multiples(windows, multiple):
@@ -206,7 +206,7 @@ def _near(number: float, room: float = 0.004) -> list[int]:
     return sorted(numbers, key=lambda n: abs(n - number))
 
 
-def _fixed(known: Sequence[Look], sides: Any, window: tuple[int, int] | None) -> Iterator[Geometry]:
+def _fixed(looks: Sequence[Look], sides: Any, window: tuple[int, int] | None) -> Iterator[Geometry]:
     """Rules with one size for all pictures."""
     middle = np.median(sides, 0)
     if (np.abs(sides / middle - 1) > 0.03).any() and (np.abs(sides - middle) > 1.5).any():
@@ -225,8 +225,8 @@ def _one_side(
     ramps: Sequence[Look], sides: Any, window: tuple[int, int] | None
 ) -> Iterator[Geometry]:
     """Rules in which the shorter or the longer side is given."""
-    square = next((k for k, seen in enumerate(ramps) if seen.height == seen.width), 0)
-    exact = [k for k, seen in enumerate(ramps) if not _is_cut(seen)]
+    square = next((k for k, look in enumerate(ramps) if look.height == look.width), 0)
+    exact = [k for k, look in enumerate(ramps) if not _is_cut(look)]
     for rule, pick in (("longest", max), ("shortest", min)):
         size = float(pick(sides[square]))
         if square in exact:
@@ -235,7 +235,7 @@ def _one_side(
         else:
             numbers = _near(size)
         per = [pick(row) for row in sides]
-        small = [k for k, seen in enumerate(ramps) if max(seen.height, seen.width) < size]
+        small = [k for k, look in enumerate(ramps) if max(look.height, look.width) < size]
         grows = [abs(per[k] / size - 1) < 0.05 for k in small]
         enlarge = [True] if all(grows) else [True, False]
         limits: list[int | None] = [None]
@@ -252,10 +252,10 @@ def _one_side(
                     yield replace(geometry, limit_rounding=how)
 
 
-def _is_cut(seen: Look) -> bool:
+def _is_cut(look: Look) -> bool:
     """Whether part of the picture is cropped."""
-    top, left, bottom, right = seen.content
-    rows, columns = seen.sides
+    top, left, bottom, right = look.content
+    rows, columns = look.sides
     return rows > bottom - top + max(1.6, 0.01 * rows) or columns > right - left + max(
         1.6, 0.01 * columns
     )
@@ -263,12 +263,12 @@ def _is_cut(seen: Look) -> bool:
 
 def _limits(ramps: Sequence[Look], per: list[float], size: float, small: list[int]) -> list[int]:
     """The longest sides of pictures whose shorter side is below the requested size."""
-    found = []
-    for k, seen in enumerate(ramps):
+    limits = []
+    for k, look in enumerate(ramps):
         if per[k] < 0.97 * size and k not in small:
-            top, left, bottom, right = seen.content
-            found.append(max(bottom - top, right - left))
-    return sorted(set(found))[:3]
+            top, left, bottom, right = look.content
+            limits.append(max(bottom - top, right - left))
+    return sorted(set(limits))[:3]
 
 
 def _rectangles(
@@ -277,11 +277,11 @@ def _rectangles(
     """Rules that fit the picture in a rectangle, or cover it."""
     for rule, pick in (("longest", np.max), ("shortest", np.min)):
         large = [
-            row for row, seen in zip(sides, ramps, strict=True) if min(seen.height, seen.width)
+            row for row, look in zip(sides, ramps, strict=True) if min(look.height, look.width)
         ]
         corner = [round(float(pick([row[axis] for row in large]))) for axis in (0, 1)]
         choices = [window] if window is not None else []
-        exact = [seen.content for seen in ramps if not _is_cut(seen)]
+        exact = [look.content for look in ramps if not _is_cut(look)]
         if exact and not any(map(_is_cut, ramps)):
             ends = [int(pick([box[axis + 2] - box[axis] for box in exact])) for axis in (0, 1)]
             choices.append((ends[0], ends[1]))
@@ -305,7 +305,7 @@ def _squares(
     if window is None:
         return
     yield from proposals.aspect_parts(window)
-    square = next((k for k, seen in enumerate(ramps) if seen.height == seen.width), 0)
+    square = next((k for k, look in enumerate(ramps) if look.height == look.width), 0)
     shortest = float(min(sides[square]))
     offsets = ("even", "floor", "ceil")
     if window[0] == window[1]:

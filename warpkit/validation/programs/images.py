@@ -19,29 +19,29 @@ PARTING = 2
 """The number of pictures that are added for sides, and for places, that two rules round apart."""
 
 
-class Named(NamedTuple):
+class NamedPicture(NamedTuple):
     """A picture (H, W, 3) and its name in reports."""
 
     picture: Picture
     name: str
 
 
-def as_pictures(name: str, images: Any) -> list[Named]:
+def as_pictures(name: str, images: Any) -> list[NamedPicture]:
     """A user's images as pictures (H, W, 3) uint8; None: three built-in test pictures."""
     if images is None:
         shapes = ((480, 640), (500, 375), (333, 333))
         kinds = (made.smooth, made.noise, made.smooth)
-        found = [kind(*shape, k + 1) for k, (kind, shape) in enumerate(zip(kinds, shapes))]  # noqa: B905
-        return [_named(picture, "built-in") for picture in found]
-    given: list[Any] = [images] if _is_one(images) else list(images)
-    if not given:
+        result = [kind(*shape, k + 1) for k, (kind, shape) in enumerate(zip(kinds, shapes))]  # noqa: B905
+        return [_named(picture, "built-in") for picture in result]
+    sources: list[Any] = [images] if _is_one(images) else list(images)
+    if not sources:
         checks.fail(name, "images", "at least one image", "none")
-    found = []
-    for k, image in enumerate(given):
+    result = []
+    for k, image in enumerate(sources):
         picture = _picture(name, f"images[{k}]", image)
         label = str(image) if isinstance(image, (str, PathLike)) else f"image {k + 1}"
-        found.append(_named(picture, label))
-    return found
+        result.append(_named(picture, label))
+    return result
 
 
 def _is_one(images: Any) -> bool:
@@ -50,30 +50,32 @@ def _is_one(images: Any) -> bool:
     return isinstance(images, (str, PathLike)) or not hasattr(images, "__len__")
 
 
-def parting_pictures(first: Geometry, second: Geometry, known: Sequence[Named]) -> list[Named]:
+def parting_pictures(
+    first: Geometry, second: Geometry, others: Sequence[NamedPicture]
+) -> list[NamedPicture]:
     """Pictures that two rules give other sizes, or put elsewhere, where no known one does."""
-    shown = [(one.picture.shape[0], one.picture.shape[1]) for one in known]
-    found = []
+    shapes = [(one.picture.shape[0], one.picture.shape[1]) for one in others]
+    pictures = []
     for part in ("size", "corner"):
-        if any(_parts(first, second, shape, part) for shape in shown):
+        if any(_parts(first, second, shape, part) for shape in shapes):
             continue
-        sides = [first.placed(*shape).size for shape in shown]
+        sides = [first.placement(*shape).size for shape in shapes]
         probes = made.probes(max(24, *map(max, sides)))
         apart = [shape for shape in probes if _parts(first, second, shape, part)]
-        found += [made.smooth(*shape, 4 + k) for k, shape in enumerate(apart[:PARTING])]
-    return [_named(picture, "built-in, where sides are rounded apart") for picture in found]
+        pictures += [made.smooth(*shape, 4 + k) for k, shape in enumerate(apart[:PARTING])]
+    return [_named(picture, "built-in, where sides are rounded apart") for picture in pictures]
 
 
 def _parts(first: Geometry, second: Geometry, shape: tuple[int, int], part: str) -> bool:
     """Whether two rules place a picture otherwise; places only count where sizes agree."""
-    one, other = (geometry.placed(*shape) for geometry in (first, second))
+    one, other = (geometry.placement(*shape) for geometry in (first, second))
     if part == "size":
         return one.size != other.size or one.window != other.window
     return one.size == other.size and one.corner != other.corner
 
 
-def _named(picture: Picture, label: str) -> Named:
-    return Named(picture, f"{label} ({picture.shape[0]} x {picture.shape[1]})")
+def _named(picture: Picture, label: str) -> NamedPicture:
+    return NamedPicture(picture, f"{label} ({picture.shape[0]} x {picture.shape[1]})")
 
 
 def _picture(name: str, argument: str, image: Any) -> Picture:

@@ -62,13 +62,13 @@ def nearby(matrix: Array, shape: Pair, room: float) -> Iterator[Array]:
     height, width = shape
     corners = np.array([(0, 0), (width, 0), (0, height), (width, height)], float)
     wanted = applied(matrix, corners)
-    seen: set[bytes] = set()
+    tried: set[bytes] = set()
     for candidate in _simple(matrix):
         single = candidate.astype(np.float32).astype(np.float64)
         for one in (candidate, single):
             near = np.abs(applied(one, corners) - wanted).max() < room
-            if near and (one + 0.0).tobytes() not in seen:
-                seen.add((one + 0.0).tobytes())
+            if near and (one + 0.0).tobytes() not in tried:
+                tried.add((one + 0.0).tobytes())
                 yield one + 0.0  # no -0
     yield matrix
 

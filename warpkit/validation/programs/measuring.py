@@ -80,10 +80,10 @@ def drift(model: Callable[[torch.Tensor], Any], one: Array, other: Array) -> Dri
     for numbers in (one, other):
         try:
             with torch.no_grad():
-                made = model(torch.from_numpy(numbers.astype(np.float32))[None])
+                output = model(torch.from_numpy(numbers.astype(np.float32))[None])
         except (RuntimeError, ValueError):
             return None
-        outputs.append(torch.as_tensor(made, device="cpu").double().flatten(1))
+        outputs.append(torch.as_tensor(output, device="cpu").double().flatten(1))
     if outputs[0].shape != outputs[1].shape:
         return None
     apart = (outputs[0] - outputs[1]).abs()
@@ -93,9 +93,9 @@ def drift(model: Callable[[torch.Tensor], Any], one: Array, other: Array) -> Dri
 
 def mean_drift(drifts: Sequence[Drift | None]) -> Drift | None:
     """The mean over several pictures; None if it is missing for one of them."""
-    known = [d for d in drifts if d is not None]
-    if not known or len(known) != len(drifts):
+    present = [d for d in drifts if d is not None]
+    if not present or len(present) != len(drifts):
         return None
-    mean = sum(d.mean for d in known) / len(known)
-    changed = sum(d.changed for d in known) / len(known)
-    return Drift(mean, max(d.largest for d in known), changed)
+    mean = sum(d.mean for d in present) / len(present)
+    changed = sum(d.changed for d in present) / len(present)
+    return Drift(mean, max(d.largest for d in present), changed)

@@ -136,8 +136,8 @@ def _line(
             raise NotKnownError("The shape of what it returns depends on the colours.")
         y, x = (top + bottom) // 2, (left + right) // 2
         one = numbers[:, top:bottom, x : x + 1] if axis == 0 else numbers[:, y : y + 1, left:right]
-        seen = values.as_levels(one.astype(np.float64)).mean(0).ravel()
-        line = _fitted(seen, low, high)
+        levels = values.as_levels(one.astype(np.float64)).mean(0).ravel()
+        line = _fitted(levels, low, high)
         begin, end = content[axis], content[axis + 2]
         line = line[0], line[1] - line[0] * begin
         room = 2 * abs(line[0]) + 2
@@ -148,19 +148,19 @@ def _line(
     return line
 
 
-def _fitted(seen: Array, low: float, high: float) -> Line:
+def _fitted(levels: Array, low: float, high: float) -> Line:
     """Slope and offset from a ramp's levels, starting at the first pixel that shows the picture."""
-    places = np.arange(len(seen))
-    good = (seen > 8) & (seen < 247)
+    places = np.arange(len(levels))
+    good = (levels > 8) & (levels < 247)
     if good.sum() < 4:
         raise _NoRampError
-    edge = max(1, len(seen) // 12)
+    edge = max(1, len(levels) // 12)
     if good.sum() > 12:  # enlarging or blurring bends the ends of a ramp
-        good &= (places >= edge) & (places < len(seen) - edge)
+        good &= (places >= edge) & (places < len(levels) - edge)
     if good.sum() < 4:
         raise _NoRampError
-    at = low + seen / 255 * (high - low)
+    at = low + levels / 255 * (high - low)
     slope, offset = np.polyfit(places[good], at[good], 1)
-    if slope * len(seen) < 0.02 * (high - low + 1):
+    if slope * len(levels) < 0.02 * (high - low + 1):
         raise NotKnownError("The picture is mirrored or turned.")
     return float(slope), float(offset)

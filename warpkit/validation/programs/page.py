@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from warpkit.validation import pages
 
 if typing.TYPE_CHECKING:
-    from warpkit.validation.programs.comparison import PipelineComparison, Shown
+    from warpkit.validation.programs.comparison import PipelineComparison, ResultPair
 
 PIECE = 24
 """The side, in pixels, of the magnified part, in which the results differ the most."""
@@ -29,18 +29,18 @@ def render_cell(comparison: PipelineComparison) -> str:
 
 
 def _filled(template: str, comparison: PipelineComparison, count: int | None) -> str:
-    shown = zip(comparison.shown[:count], comparison.pictures, strict=False)
-    scenes = [scene for scene in (_scene(*one) for one in shown) if scene is not None]
+    pairs = zip(comparison.shown[:count], comparison.pictures, strict=False)
+    scenes = [scene for scene in (_scene(*one) for one in pairs) if scene is not None]
     return pages.render(
         f"programs/{template}", comparison=comparison, scenes=scenes, infinite=float("inf")
     )
 
 
-def _scene(shown: Shown, name: str) -> dict[str, Any] | None:
+def _scene(pair: ResultPair, name: str) -> dict[str, Any] | None:
     """The pictures of one image, as data URLs."""
-    if shown.first is None or shown.second is None:
+    if pair.first is None or pair.second is None:
         return None
-    first, second = _colour(shown.first), _colour(shown.second)
+    first, second = _colour(pair.first), _colour(pair.second)
     scene: dict[str, Any] = {
         "name": name,
         "first": pages.png_address(first),
@@ -50,7 +50,7 @@ def _scene(shown: Shown, name: str) -> dict[str, Any] | None:
     scene["apart"] = None
     if first.shape != second.shape:
         return scene
-    apart = np.abs(shown.first - shown.second).max(-1)
+    apart = np.abs(pair.first - pair.second).max(-1)
     scene["apart"] = pages.png_address(pages.difference(apart))
     scene["largest"] = f"{float(apart.max()):.3g}"
     row, column = np.unravel_index(int(apart.argmax()), apart.shape)

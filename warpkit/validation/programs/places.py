@@ -28,20 +28,20 @@ def perspective(at: Sequence[Array], good: NDArray[np.bool_]) -> Array | None:
     if len(x) < 100:
         return None
     pixels = np.stack([x, y], 1).astype(float)
-    seen = np.stack([one[good] for one in at], 1)
-    found, near = np.eye(3), np.ones(len(x), bool)
+    positions = np.stack([one[good] for one in at], 1)
+    matrix, near = np.eye(3), np.ones(len(x), bool)
     for room in (np.inf, np.inf, 6.0, 3.0, 3.0):
         if np.isfinite(room):
-            near = np.abs(applied(found, pixels) - seen).max(1) < room
+            near = np.abs(applied(matrix, pixels) - positions).max(1) < room
         if near.sum() < 0.5 * len(x):
             return None
-        found = _weighed(pixels[near], seen[near], found)
-    bent = _weighed(pixels[near], seen[near], np.eye(3), bends=False)
-    flat = np.abs(applied(bent, pixels[near]) - applied(found, pixels[near])).max()
-    return found if np.isfinite(found).all() and flat > BENT else None
+        matrix = _weighed(pixels[near], positions[near], matrix)
+    bent = _weighed(pixels[near], positions[near], np.eye(3), bends=False)
+    flat = np.abs(applied(bent, pixels[near]) - applied(matrix, pixels[near])).max()
+    return matrix if np.isfinite(matrix).all() and flat > BENT else None
 
 
-def _weighed(pixels: Array, seen: Array, before: Array, *, bends: bool = True) -> Array:
+def _weighed(pixels: Array, positions: Array, before: Array, *, bends: bool = True) -> Array:
     """The matrix (3, 3) with the least distances of pixels (N, 2) to places (N, 2), to first order.
 
     before: one nearby, whose w makes equations into distances. bends: False leaves w at 1."""
@@ -49,15 +49,15 @@ def _weighed(pixels: Array, seen: Array, before: Array, *, bends: bool = True) -
     point = np.concatenate([pixels, ones], 1)
     weight = 1 / (point @ before[2])
     parts, wanted = [], []
-    for row, u in enumerate(seen.T):
+    for row, u in enumerate(positions.T):
         linear = [point, zeros] if row == 0 else [zeros, point]
         tail = [-u[:, None] * pixels] if bends else []
         parts.append(np.concatenate([*linear, *tail], 1) * weight[:, None])
         wanted.append(u * weight)
     design = np.concatenate(parts)
     scale = np.abs(design).max(0) + 1e-12
-    found = np.linalg.lstsq(design / scale, np.concatenate(wanted), rcond=None)[0] / scale
-    return np.append(np.append(found, [] if bends else [0.0, 0.0]), 1.0).reshape(3, 3)
+    solution = np.linalg.lstsq(design / scale, np.concatenate(wanted), rcond=None)[0] / scale
+    return np.append(np.append(solution, [] if bends else [0.0, 0.0]), 1.0).reshape(3, 3)
 
 
 def plane(at: Array, good: NDArray[np.bool_]) -> Array | None:
@@ -73,11 +73,11 @@ def plane(at: Array, good: NDArray[np.bool_]) -> Array | None:
         slopes.append(np.median(ends.take(range(at.shape[axis] - step), axis)[both]) / step)
     y, x = np.nonzero(good)
     rest = at[good] - slopes[0] * x - slopes[1] * y
-    found = np.array([*slopes, np.median(rest)])
+    coefficients = np.array([*slopes, np.median(rest)])
     design = np.stack([x, y, np.ones_like(x)], 1).astype(float)
     for room in (6.0, 3.0, 3.0):
-        near = np.abs(design @ found - at[good]) < room
+        near = np.abs(design @ coefficients - at[good]) < room
         if near.sum() < 30:
             return None
-        found = np.linalg.lstsq(design[near], at[good][near], rcond=None)[0]
-    return found
+        coefficients = np.linalg.lstsq(design[near], at[good][near], rcond=None)[0]
+    return coefficients

@@ -55,24 +55,24 @@ def line(levels: Array, numbers: Array, dtype: str, *, zero: bool = False) -> tu
 
 
 def wrong_values(
-    made: Array, expected: Array, numbers: Array, level: Array, dtype: str, tolerance: float
+    levels: Array, expected: Array, numbers: Array, level: Array, dtype: str, tolerance: float
 ) -> NDArray[np.bool_]:
-    """Which numbers (C, h, w) are not those of a twin's levels `made` (C or 1, h, w).
+    """Which numbers (C, h, w) are not those of a twin's `levels` (C or 1, h, w).
 
     If the twin's levels are 8 bits, equal levels must have equal numbers, within twice
     `tolerance` levels of the `expected` ones. Otherwise numbers must be within 2 ulps of these."""
     apart = np.abs(numbers - expected)
-    if is_discrete(made):
+    if is_discrete(levels):
         far = ~(apart <= 2 * tolerance * level)  # three roundings, and the line's own error
-        planes = np.broadcast_to(made, numbers.shape)
+        planes = np.broadcast_to(levels, numbers.shape)
         pairs = zip(planes, numbers, strict=True)
         return far | np.stack([_unlike(*pair) for pair in pairs])
     return ~(apart <= ULPS * ulp(expected, dtype) + 1.5e-3 * level)
 
 
-def is_discrete(made: Array) -> bool:
+def is_discrete(levels: Array) -> bool:
     """Whether levels (C, h, w) are 8 bits, and perhaps a padding."""
-    return all(_codes(plane) is not None or len(np.unique(plane)) <= DISCRETE for plane in made)
+    return all(_codes(plane) is not None or len(np.unique(plane)) <= DISCRETE for plane in levels)
 
 
 def _codes(levels: Array) -> NDArray[np.int64] | None:

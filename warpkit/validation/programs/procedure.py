@@ -72,10 +72,10 @@ def identify_by(
     something.
 
     Raises ValueError if the program (the caller's `argument`) raises an error on every kind."""
-    found: list[Preprocessing] = []
+    answers: list[Preprocessing] = []
     refused: list[RefusedError] = []
     calls = 0
-    with progress_bar("identify", total=MAX_CALLS * len(kinds), shown=progress) as advance:
+    with progress_bar("identify", total=MAX_CALLS * len(kinds), visible=progress) as advance:
         for takes in kinds:
             program = Program(function, takes, advance)
             try:
@@ -85,12 +85,12 @@ def identify_by(
                 calls += program.calls
                 continue
             calls += program.calls
-            found.append(answer)
+            answers.append(answer)
             if answer.known and not _idle(answer, program):
                 break
-    if not found:
+    if not answers:
         raise ValueError(f"{name}: `{argument}` {_said(refused, kinds)}") from refused[0].__cause__
-    best = min(found, key=lambda f: (f.pipeline is None, bool(f.differing), _changes_little(f)))
+    best = min(answers, key=lambda f: (f.pipeline is None, bool(f.differing), _changes_little(f)))
     best.calls = calls
     return best
 
@@ -99,8 +99,8 @@ def _said(refused: Sequence[RefusedError], kinds: Sequence[str]) -> str:
     """The errors of a program that accepts no kind of picture; equal ones are merged."""
     errors = {(type(error.__cause__), str(error.__cause__)) for error in refused}
     others = [error for error, kind in zip(refused, kinds, strict=False) if kind not in FILES]
-    told = refused[:1] if len(errors) == 1 else others or refused
-    return f"{'; '.join(map(str, told))} (tried: {' and '.join(map(repr, kinds))})"
+    reasons = refused[:1] if len(errors) == 1 else others or refused
+    return f"{'; '.join(map(str, reasons))} (tried: {' and '.join(map(repr, kinds))})"
 
 
 def _idle(answer: Preprocessing, program: Program) -> bool:
@@ -109,39 +109,39 @@ def _idle(answer: Preprocessing, program: Program) -> bool:
 
 
 def _changes_little(answer: Preprocessing) -> bool:
-    kept = answer.rule == "keep" and answer.crop is None and answer.pad is None
-    return kept and (answer.jpeg, answer.before, answer.multiple) == (None, None, None)
+    is_kept = answer.rule == "keep" and answer.crop is None and answer.pad is None
+    return is_kept and (answer.jpeg, answer.before, answer.multiple) == (None, None, None)
 
 
 def _identified(program: Program) -> Preprocessing:
     """All steps for one kind of picture. Raises RefusedError if it accepts no picture."""
-    found = Preprocessing(takes=program.takes)
+    answer = Preprocessing(takes=program.takes)
     asked = False
     try:
         with torch.no_grad(), one_thread():
             program.check_repeats()
             asked = True
-            _Steps(program, found).run()
+            _Steps(program, answer).run()
     except NotKnownError as unknown:
-        found.reasons.append(f"Not known: {unknown}")
+        answer.reasons.append(f"Not known: {unknown}")
     except RefusedError as refused:
         if not asked:
             raise
-        found.reasons.append(f"Not known: it {refused}.")
+        answer.reasons.append(f"Not known: it {refused}.")
     else:
-        found.raised = program.said_refusals()
+        answer.raised = program.said_refusals()
     if program.changes_argument:
-        found.reasons.append("It changes the picture that it is given.")
-    found.calls = program.calls
-    return found
+        answer.reasons.append("It changes the picture that it is given.")
+    answer.calls = program.calls
+    return answer
 
 
 class _Steps:
     """The steps after the layout, and the data that they share."""
 
-    def __init__(self, program: Program, found: Preprocessing) -> None:
-        self.program, self.found = program, found
-        found.layout, found.batched, found.dtype = program.layout, program.batched, program.dtype
+    def __init__(self, program: Program, answer: Preprocessing) -> None:
+        self.program, self.answer = program, answer
+        answer.layout, answer.batched, answer.dtype = program.layout, program.batched, program.dtype
         self.measured: Measured | None = None
 
     def run(self) -> None:
@@ -152,7 +152,7 @@ class _Steps:
             if not self._behind_file() and not self._by_warp():
                 raise
         else:
-            if self.found.twin is None and not self.found.candidates:
+            if self.answer.twin is None and not self.answer.candidates:
                 self._by_warp()
 
     def _by_sizes(self) -> None:
@@ -167,11 +167,11 @@ class _Steps:
 
     def _measured(self) -> Measured:
         self.measured = measure(self.program)
-        say_values(self.found, self.measured.variants[0])
+        say_values(self.answer, self.measured.variants[0])
         return self.measured
 
     def _behind_file(self) -> bool:
-        """Fill `found` anew if a JPEG file comes first. Raises NotKnownError for what follows."""
+        """Fill `answer` anew if a JPEG file comes first. Raises NotKnownError for what follows."""
         program = self.program
         if not loses_faint_pixels(program):
             return False
@@ -179,33 +179,33 @@ class _Steps:
         try:
             roughly = measure_roughly(program)
             rules = rules_of(program, roughly)
-            file = find_file(program, rules.known, roughly.tolerance)
+            file = find_file(program, rules.geometries, roughly.tolerance)
         except (NotKnownError, RefusedError):
             return False
         if file is None:
             return False
         program.jpeg = file
-        found = self._begin_anew()
-        found.jpeg = file.quality, file.subsampling
+        answer = self._begin_anew()
+        answer.jpeg = file.quality, file.subsampling
         try:
             measured = self._measured()
             self._search(measured, rules.in_levels_of(roughly, measured))
         except NotKnownError as error:
-            found.jpeg = None  # it may come after a resize
+            answer.jpeg = None  # it may come after a resize
             text = f"Where it resizes nothing, it writes and reads {file}. {error}"
             raise NotKnownError(text) from error
         return True
 
     def _begin_anew(self) -> Preprocessing:
-        """`found` with what the layout tells alone."""
-        found = self.found
-        fresh = Preprocessing(found.takes, layout=found.layout, batched=found.batched)
-        fresh.dtype = found.dtype
-        vars(found).update(vars(fresh))
-        return found
+        """`answer` with what the layout tells alone."""
+        answer = self.answer
+        fresh = Preprocessing(answer.takes, layout=answer.layout, batched=answer.batched)
+        fresh.dtype = answer.dtype
+        vars(answer).update(vars(fresh))
+        return answer
 
     def _by_warp(self) -> bool:
-        """Fill `found` anew if a warp gives (nearly) all values."""
+        """Fill `answer` anew if a warp gives (nearly) all values."""
         warped = None if self.measured is None else find_warp(self.program, self.measured)
         if warped is None:
             return False
@@ -218,20 +218,20 @@ class _Steps:
         return False
 
     def _say_warp(self, twin: WarpTwin, proof: Proof) -> None:
-        found = self._begin_anew()
-        say_values(found, twin.values)
-        say_warp(found, twin)
-        found.differing, found.compared, found.largest = proof.counts
-        found.twin, found.pipeline = twin, twin.pipeline()
+        answer = self._begin_anew()
+        say_values(answer, twin.values)
+        say_warp(answer, twin)
+        answer.differing, answer.compared, answer.largest = proof.counts
+        answer.twin, answer.pipeline = twin, twin.pipeline()
         if proof.differing:
-            found.arithmetic = None
-            found.reasons.append(
+            answer.arithmetic = None
+            answer.reasons.append(
                 "Not known: the matrix was fitted, and no simple numbers near it give all values."
             )
 
     def _search(self, measured: Measured, rules: Rules) -> None:
-        search = Search(self.program, measured, rules.known, rules.padding)
-        search.aside = [(seen.height, seen.width) for seen in rules.aside]
+        search = Search(self.program, measured, rules.geometries, rules.padding)
+        search.aside = [(look.height, look.width) for look in rules.aside]
         try:
             self._searched(search, rules.looks, rules.side)
         except NotKnownError:
@@ -240,7 +240,7 @@ class _Steps:
             raise
 
     def _searched(self, search: Search, looks: Sequence[Look], side: int) -> None:
-        square = [seen for seen in looks if seen.height == seen.width]
+        square = [look for look in looks if look.height == look.width]
         side = resized_side(search.geometries[0], square[0].height if square else side)
         search.first(side, side)
         near = near_size(search.geometries[0], side, square[0] if square else looks[0])
@@ -262,8 +262,8 @@ class _Steps:
         assert proof is not None
         assert twin is not None
         self._say_twin(twin, looks)
-        found = self.found
-        found.differing, found.compared, found.largest = proof.counts
+        answer = self.answer
+        answer.differing, answer.compared, answer.largest = proof.counts
         if not proof.failed and not search.trouble:
             if proof.compared < VALUES:
                 text = f"It refuses most pictures: only {proof.compared:,} values were compared."
@@ -272,33 +272,33 @@ class _Steps:
             if alike:
                 self._say_candidates(search, [twin, *alike], looks)
             else:
-                found.twin, found.pipeline = twin, twin.pipeline()
+                answer.twin, answer.pipeline = twin, twin.pipeline()
             return
         where = where_it_fails(proof, twin)
         shapes = ", ".join(f"{h} x {w}" for h, w in (proof.shapes or search.trouble)[:3])
         place = where or f"on pictures such as {shapes}"
         text = f"It does something else {place}: the arithmetic is not named."
-        found.reasons.append(f"Not known: {text[0].lower()}{text[1:]}")
+        answer.reasons.append(f"Not known: {text[0].lower()}{text[1:]}")
         if where is None or not proof.failed:
-            found.interpolation = found.antialias = None
+            answer.interpolation = answer.antialias = None
         else:
-            found.twin, found.pipeline = twin, twin.pipeline()
-        found.arithmetic = None
+            answer.twin, answer.pipeline = twin, twin.pipeline()
+        answer.arithmetic = None
 
     def _say_candidates(self, search: Search, twins: Sequence[Twin], looks: Sequence[Look]) -> None:
         """Several programs fit numbers that are too coarse to distinguish them."""
-        found = self.found
+        answer = self.answer
         for twin in twins:
-            one = Preprocessing(found.takes, layout=found.layout, batched=found.batched)
-            one.dtype = found.dtype
+            one = Preprocessing(answer.takes, layout=answer.layout, batched=answer.batched)
+            one.dtype = answer.dtype
             _Steps._say_twin(_Steps(self.program, one), twin, looks)
-            found.candidates.append((one, 0.0, 0.0))
+            answer.candidates.append((one, 0.0, 0.0))
         text = f"Not known: {len(twins)} resizes give these numbers, whose last bits are too coarse"
-        found.reasons.append(f"{text} to tell which it is.")
+        answer.reasons.append(f"{text} to tell which it is.")
         for name in ("interpolation", "antialias", "arithmetic", "aligned", "clamped", "rounded"):
-            if len({getattr(one, name) for one, *_ in found.candidates}) > 1:
-                setattr(found, name, None)
-        found.arithmetic = None
+            if len({getattr(one, name) for one, *_ in answer.candidates}) > 1:
+                setattr(answer, name, None)
+        answer.arithmetic = None
 
     def _best(self, search: Search) -> Pair:
         """The pair that is most usual among those that fit."""
@@ -306,30 +306,30 @@ class _Steps:
 
     def _say_twin(self, twin: Twin, looks: Sequence[Look]) -> None:
         """The twin's attributes in the words of `Preprocessing`."""
-        found, how, values = self.found, twin.resampling, twin.values
-        say_values(found, values)
+        answer, how, values = self.answer, twin.resampling, twin.values
+        say_values(answer, values)
         self._say_geometry(twin.geometry, twin.padding, looks)
-        say_resampling(found, how)
+        say_resampling(answer, how)
 
     def _say_filter(self, measured: Measured, looks: Sequence[Look]) -> None:
         """If no rule of sizes is known: the filter, where a whole picture fills the result."""
-        filled = [seen for seen in looks if not seen.padded and is_whole(seen)]
+        filled = [look for look in looks if not look.padded and is_whole(look)]
         if len(filled) < 2:
             return
         padding = (0.0,) * len(measured.variants[0].gain)
-        first, *others = sorted(filled, key=lambda seen: seen.height != seen.width)
+        first, *others = sorted(filled, key=lambda look: look.height != look.width)
         geometry = Geometry("fixed", first.window)
         search = Search(self.program, measured, [geometry], padding)
         with suppress(NotKnownError, RefusedError):
             search.first(first.height, first.width)
-            for seen in others:
-                search.all_geometries = search.geometries = [Geometry("fixed", seen.window)]
-                if not search.settle(seen.height, seen.width):
+            for look in others:
+                search.all_geometries = search.geometries = [Geometry("fixed", look.window)]
+                if not search.settle(look.height, look.width):
                     return
             pair = self._best(search)
-            self.found.resized = search.twin(geometry, pair)
-            say_resampling(self.found, pair[0])
-            self.found.arithmetic = None  # too little was compared to claim it
+            self.answer.resized = search.twin(geometry, pair)
+            say_resampling(self.answer, pair[0])
+            self.answer.arithmetic = None  # too little was compared to claim it
 
     def _say_geometry_if_sure(self, search: Search, looks: Sequence[Look]) -> None:
         """If no resize fits: the rule and the size, provided that the looks leave only one."""
@@ -340,9 +340,9 @@ class _Steps:
     def _say_geometry(
         self, geometry: Geometry, padding: tuple[float, ...], looks: Sequence[Look]
     ) -> None:
-        shapes = [(seen.height, seen.width) for seen in looks]
-        padded = any(seen.padded for seen in looks)
-        say_geometry(self.found, geometry, padding, shapes, padded=padded)
+        shapes = [(look.height, look.width) for look in looks]
+        padded = any(look.padded for look in looks)
+        say_geometry(self.answer, geometry, padding, shapes, padded=padded)
 
 
 _ROUNDINGS = {
@@ -359,12 +359,12 @@ def _alike(search: Search, twin: Twin, near: tuple[int, int]) -> list[Twin]:
     """The twins of other resizes that fit, and whose levels are not the same."""
     picture = pictures.noise(int(1.3 * near[0]) + 3, int(1.7 * near[1]) + 2, 41)
     levels = twin.levels(picture).numpy()
-    found = []
+    twins = []
     for pair in search.pairs:
         other = search.twin(twin.geometry, pair)
         if np.abs(other.levels(picture).numpy() - levels).max() > UNLIKE:
-            found.append(other)
-    return found
+            twins.append(other)
+    return twins
 
 
 def _order(pair: Pair, takes: str) -> tuple[object, ...]:

@@ -74,7 +74,7 @@ class Program:
         self.jpeg: Jpeg | None = None
         """The file that it writes and reads before everything else, if that is known."""
 
-    def seen(self, picture: Picture) -> Picture:
+    def after_file(self, picture: Picture) -> Picture:
         """A picture as the steps after the file see it."""
         if self.jpeg is None:
             return picture
@@ -87,14 +87,14 @@ class Program:
             raise NotKnownError(f"{self.allowed} calls of the program were not enough to tell.")
         self.calls += 1
         self.advance(f"{picture.shape[0]} x {picture.shape[1]}")
-        with _given(picture, self.takes) as given:
-            return self._read(self._returned(picture, given))
+        with _given(picture, self.takes) as argument:
+            return self._read(self._returned(picture, argument))
 
-    def _returned(self, picture: Picture, given: Any) -> Any:
+    def _returned(self, picture: Picture, argument: Any) -> Any:
         """What the program returns. Raises RefusedError."""
         begun = time.perf_counter()
         try:
-            returned = self.function(given)
+            returned = self.function(argument)
         except Exception as error:
             shape = f"{picture.shape[0]} x {picture.shape[1]}"
             words = f"raises {type(error).__name__} on a picture of {shape} taken as {self.takes!r}"
@@ -104,7 +104,7 @@ class Program:
         finally:
             self.seconds += time.perf_counter() - begun
         if not self.changes_argument and self.takes not in ("file", BYTES):
-            self.changes_argument = not np.array_equal(_as_picture(given, self.takes), picture)
+            self.changes_argument = not np.array_equal(_as_picture(argument, self.takes), picture)
         return returned
 
     def __call__(self, picture: Picture) -> NDArray[np.float64]:
@@ -207,11 +207,11 @@ def layout_of(shape: tuple[int, ...]) -> str:
 def _picture_of(returned: Any) -> Any:
     """The picture in a dict."""
     keys = list(returned.keys())
-    named = [key for key in PICTURE_KEYS if key in keys]
+    candidates = [key for key in PICTURE_KEYS if key in keys]
     shaped = [key for key in keys if hasattr(returned[key], "shape")]
-    if not named and not shaped:
+    if not candidates and not shaped:
         raise NotKnownError("It returns a dict without a picture.")
-    return returned[(named or shaped)[0]]
+    return returned[(candidates or shaped)[0]]
 
 
 @contextmanager
@@ -238,9 +238,9 @@ def _given(picture: Picture, takes: str) -> Iterator[Any]:
                 yield path
 
 
-def _as_picture(given: Any, takes: str) -> NDArray[Any]:
+def _as_picture(argument: Any, takes: str) -> NDArray[Any]:
     """Converts a picture of this kind back to an array (H, W, 3)."""
-    return given.movedim(0, -1).numpy() if takes == "tensor" else np.asarray(given)
+    return argument.movedim(0, -1).numpy() if takes == "tensor" else np.asarray(argument)
 
 
 def check_takes(name: str, takes: object) -> tuple[str, ...]:

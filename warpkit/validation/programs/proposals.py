@@ -31,8 +31,8 @@ def by_height(ramps: Sequence[Look], window: Pair | None) -> Iterator[Geometry]:
     n = heights.pop()
     capped = [
         wide
-        for wide, seen in zip(widths, ramps, strict=True)
-        if wide < (1 - KEPT) * n * seen.width / seen.height - 1.5
+        for wide, look in zip(widths, ramps, strict=True)
+        if wide < (1 - KEPT) * n * look.width / look.height - 1.5
     ]
     limits: list[int | None] = [max(capped)] if capped else [None]
     if window is not None and not capped and max(widths) <= window[1]:
@@ -43,19 +43,19 @@ def by_height(ramps: Sequence[Look], window: Pair | None) -> Iterator[Geometry]:
             yield Geometry("height", n, limit=limit, rounding=rounding)
 
 
-def by_factor(known: Sequence[Look], scale: float) -> Iterator[Geometry]:
+def by_factor(looks: Sequence[Look], scale: float) -> Iterator[Geometry]:
     """Factors that give the observed sizes under one of the roundings, the simplest first."""
     if abs(scale - 1) < 0.002:
         return
     for rounding in FACTORS:
-        low, high = _interval(known, rounding)
+        low, high = _interval(looks, rounding)
         if low > high:
             continue
         for factor in _simple(low, high):
             yield Geometry("factor", factor, rounding=rounding)
 
 
-def _interval(known: Sequence[Look], rounding: str) -> tuple[float, float]:
+def _interval(looks: Sequence[Look], rounding: str) -> tuple[float, float]:
     """The least and the largest factor under which all sides are rounded as observed."""
     below, above = {
         "v * r even": (0.5, 0.5),
@@ -65,27 +65,27 @@ def _interval(known: Sequence[Look], rounding: str) -> tuple[float, float]:
         "v * r floor + 1": (1.0, 0.0),
     }[rounding]
     low, high = 0.0, math.inf
-    for seen in known:
-        for side, length in zip((seen.height, seen.width), seen.window, strict=True):
+    for look in looks:
+        for side, length in zip((look.height, look.width), look.window, strict=True):
             low, high = max(low, (length - below) / side), min(high, (length + above) / side)
     return low, high
 
 
 def _simple(low: float, high: float) -> list[float]:
     """Fractions and decimals in an interval, those with the fewest digits first."""
-    found: list[float] = []
+    factors: list[float] = []
     for parts in (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 100, 1000, 10_000):
         first, last = math.ceil(low * parts - 1e-9), math.floor(high * parts + 1e-9)
-        found += [whole / parts for whole in range(max(1, first), last + 1)][:8]
-        if len(found) > 3:
+        factors += [whole / parts for whole in range(max(1, first), last + 1)][:8]
+        if len(factors) > 3:
             break
-    return list(dict.fromkeys(found or [(low + high) / 2]))
+    return list(dict.fromkeys(factors or [(low + high) / 2]))
 
 
 def with_multiples(ramps: Sequence[Look], multiples: Sequence[int]) -> Iterator[Geometry]:
     """A side that all pictures get, before it becomes a multiple."""
     for rule, pick in (("longest", max), ("shortest", min)):
-        sides = [pick(seen.window) for seen in ramps]
+        sides = [pick(look.window) for look in ramps]
         if max(sides) - min(sides) > max(multiples, default=0):
             continue
         for multiple in multiples:
@@ -97,8 +97,8 @@ def with_bounds(ramps: Sequence[Look], multiples: Sequence[int | None]) -> Itera
     """A side that pictures may not pass, or must reach, and then perhaps multiples."""
     for multiple in multiples:
         room = multiple or 1
-        shrunk = [seen for seen in ramps if _by_more(seen, room, -1)]
-        grown = [seen for seen in ramps if _by_more(seen, room, 1)]
+        shrunk = [look for look in ramps if _by_more(look, room, -1)]
+        grown = [look for look in ramps if _by_more(look, room, 1)]
         for changed, others, options in (
             (shrunk, grown, {"enlarge": False}),
             (grown, shrunk, {"shrink": False}),
@@ -106,14 +106,14 @@ def with_bounds(ramps: Sequence[Look], multiples: Sequence[int | None]) -> Itera
             if not changed or others:
                 continue
             for rule, pick in (("longest", max), ("shortest", min)):
-                sides = [pick(seen.window) for seen in changed]
+                sides = [pick(look.window) for look in changed]
                 for n in _round_first(max(sides) - room, min(sides) + room):
                     yield from sided(rule, n, multiple, **options)
 
 
-def _by_more(seen: Look, room: int, sign: int) -> bool:
+def _by_more(look: Look, room: int, sign: int) -> bool:
     """Whether both sides shrink (-1) or grow (1) by more than multiples can explain."""
-    pairs = zip(seen.window, (seen.height, seen.width), strict=True)
+    pairs = zip(look.window, (look.height, look.width), strict=True)
     return all(sign * (length - side) > max(room, KEPT * side) for length, side in pairs)
 
 
@@ -140,20 +140,20 @@ def _round_first(low: int, high: int) -> list[int]:
     return sorted(range(max(1, low), high + 1), key=order)
 
 
-def by_area(known: Sequence[Look], multiples: Sequence[int]) -> Iterator[Geometry]:
+def by_area(looks: Sequence[Look], multiples: Sequence[int]) -> Iterator[Geometry]:
     """A budget of pixels: as many at least, as many at most."""
     for of in multiples:
         least, most = [0.0, math.inf], [0.0, math.inf]
-        for seen in known:
-            h, w = (max(of, round(side / of) * of) for side in (seen.height, seen.width))
-            area = seen.height * seen.width
-            if (h, w) == seen.window:
+        for look in looks:
+            h, w = (max(of, round(side / of) * of) for side in (look.height, look.width))
+            area = look.height * look.width
+            if (h, w) == look.window:
                 least[1], most[0] = min(least[1], h * w), max(most[0], h * w)
-            elif h * w > seen.window[0] * seen.window[1]:  # floor(side / beta / of) == window / of
-                ends = _squared(seen, of, 0, 1)
+            elif h * w > look.window[0] * look.window[1]:  # floor(side / beta / of) == window / of
+                ends = _squared(look, of, 0, 1)
                 most = [max(most[0], area * ends[0]), min(most[1], area * ends[1], h * w - 1)]
             else:
-                ends = _squared(seen, of, -1, 0)
+                ends = _squared(look, of, -1, 0)
                 least = [max(least[0], area * ends[0], h * w + 1), min(least[1], area * ends[1])]
         empty = least[0] > least[1] or most[0] > most[1]
         if empty or (least[0] == 0 and most[1] == math.inf):
@@ -163,9 +163,9 @@ def by_area(known: Sequence[Look], multiples: Sequence[int]) -> Iterator[Geometr
                 yield Geometry("area", (lowest, highest), multiple=of)
 
 
-def _squared(seen: Look, of: int, below: int, above: int) -> tuple[float, float]:
+def _squared(look: Look, of: int, below: int, above: int) -> tuple[float, float]:
     """The ends of the squared factor that gives a window in multiples."""
-    sides = list(zip((seen.height, seen.width), seen.window, strict=True))
+    sides = list(zip((look.height, look.width), look.window, strict=True))
     lows = [max(0.0, length + below * of) / side for side, length in sides]
     highs = [(length + above * of) / side for side, length in sides]
     return max(lows) ** 2, min(highs) ** 2
@@ -181,8 +181,8 @@ def _budgets(low: float, high: float, of: int) -> list[int]:
     areas += [of * of * count for count in (1000, 1500, 2000, 3000, 10_000)]
     areas += [10**k for k in range(2, 9)] + [1 << k for k in range(6, 28)]
     areas += [side * side for side in range(64, 2049, 32)]
-    found = sorted({area for area in areas if low <= area <= high}, key=areas.index)
-    return found[:6] or [round(math.sqrt(low * high))]
+    budgets = sorted({area for area in areas if low <= area <= high}, key=areas.index)
+    return budgets[:6] or [round(math.sqrt(low * high))]
 
 
 def aspect_parts(window: Pair) -> Iterator[Geometry]:

@@ -126,54 +126,62 @@ class Preprocessing:
     def as_dict(self) -> dict[str, Any]:
         """Plain numbers, words and lists, for JSON; without the pipeline."""
         left_out = ("pipeline", "twin", "resized", "candidates")
-        written = {
+        result = {
             item.name: getattr(self, item.name)
             for item in fields(self)
             if item.name not in left_out
         }
-        written["candidates"] = [
-            {"program": found.as_dict(), "differing": share, "distance": distance}
-            for found, share, distance in self.candidates
+        result["candidates"] = [
+            {"program": answer.as_dict(), "differing": share, "distance": distance}
+            for answer, share, distance in self.candidates
         ]
-        return written
+        return result
 
     def to_json(self, path: str | Path) -> None:
         """Write the attributes to a file."""
         Path(path).write_text(json.dumps(self.as_dict(), indent=2) + "\n", encoding="utf-8")
 
 
-def _sentences(found: Preprocessing) -> list[str]:
+def _sentences(answer: Preprocessing) -> list[str]:
     """Sentences in the order of the program's steps, then the proof, then what is unknown."""
-    said = [_returned(found), _sized(found), _resized(found), _windowed(found), _numbers(found)]
-    if found.compared:
-        text = f"Of {found.compared:,} values compared {found.differing or 'none'} "
-        text += "differ" if found.differing != 0 and found.differing != 1 else "differs"
-        said.append(f"{text}{f', by up to {found.largest:.3g} levels' if found.differing else ''}.")
-    if found.left_out:
-        shown = ", ".join(found.left_out[:LISTED])
-        more = len(found.left_out) - LISTED
-        shown += f" and {more} more" if more > 0 else ""
-        said.append(f"Left out, {len(found.left_out)}: {shown}.")
-    return [*said, found.raised or "", *found.reasons]
+    sentences = [
+        _returned(answer),
+        _sized(answer),
+        _resized(answer),
+        _windowed(answer),
+        _numbers(answer),
+    ]
+    if answer.compared:
+        text = f"Of {answer.compared:,} values compared {answer.differing or 'none'} "
+        text += "differ" if answer.differing != 0 and answer.differing != 1 else "differs"
+        sentences.append(
+            f"{text}{f', by up to {answer.largest:.3g} levels' if answer.differing else ''}."
+        )
+    if answer.left_out:
+        names = ", ".join(answer.left_out[:LISTED])
+        more = len(answer.left_out) - LISTED
+        names += f" and {more} more" if more > 0 else ""
+        sentences.append(f"Left out, {len(answer.left_out)}: {names}.")
+    return [*sentences, answer.raised or "", *answer.reasons]
 
 
-def _returned(found: Preprocessing) -> str:
+def _returned(answer: Preprocessing) -> str:
     kinds = {"pil": "a PIL image", "array": "an array", "tensor": "a tensor"}
     kinds |= {"file": "a file's path", "bytes": "a file's bytes"}
-    if found.takes is None:
+    if answer.takes is None:
         return ""
-    if found.layout is None:
-        return f"It takes {kinds[found.takes]}."
-    batch = ", with an axis for the batch" if found.batched else ""
-    return f"It takes {kinds[found.takes]} and returns {found.layout}{batch}, {found.dtype}."
+    if answer.layout is None:
+        return f"It takes {kinds[answer.takes]}."
+    batch = ", with an axis for the batch" if answer.batched else ""
+    return f"It takes {kinds[answer.takes]} and returns {answer.layout}{batch}, {answer.dtype}."
 
 
-def _sized(found: Preprocessing) -> str:
-    file = found.file
+def _sized(answer: Preprocessing) -> str:
+    file = answer.file
     filed = "" if file is None else f"First it writes and reads {file}. "
-    if found.rule is None:
+    if answer.rule is None:
         return filed.strip()
-    size = f"{found.size[0]} x {found.size[1]}" if isinstance(found.size, tuple) else found.size
+    size = f"{answer.size[0]} x {answer.size[1]}" if isinstance(answer.size, tuple) else answer.size
     text = {
         "keep": "The size is kept",
         "fixed": f"Every picture becomes {size}, whatever its aspect",
@@ -181,23 +189,23 @@ def _sized(found: Preprocessing) -> str:
         "longest": f"The longer side becomes {size}",
         "factor": f"Both sides are multiplied by {size}",
         "height": f"The height becomes {size}",
-        "area": f"The aspect is kept, with {_budget(found.size)} pixels",
-        "warp": f"{_warped(found.matrix)} gives {size}",
-    }[found.rule]
-    if isinstance(found.size, tuple) and found.rule in ("shortest", "longest"):
-        side = "around" if found.rule == "shortest" else "inside"
+        "area": f"The aspect is kept, with {_budget(answer.size)} pixels",
+        "warp": f"{_warped(answer.matrix)} gives {size}",
+    }[answer.rule]
+    if isinstance(answer.size, tuple) and answer.rule in ("shortest", "longest"):
+        side = "around" if answer.rule == "shortest" else "inside"
         text = f"The aspect is kept, {side} {size}"
-    if found.sides is not None:
-        text += f", the width follows ({found.sides})"
-    if found.limit is not None:
-        text += f", {'' if found.rule == 'height' else 'the longer one '}{found.limit} at most"
-    if found.multiple is not None:
-        text += f", sides rounded to multiples of {found.multiple}"
-    if found.enlarge is False:
+    if answer.sides is not None:
+        text += f", the width follows ({answer.sides})"
+    if answer.limit is not None:
+        text += f", {'' if answer.rule == 'height' else 'the longer one '}{answer.limit} at most"
+    if answer.multiple is not None:
+        text += f", sides rounded to multiples of {answer.multiple}"
+    if answer.enlarge is False:
         text += "; small pictures are left as they are"
-    if found.shrink is False:
+    if answer.shrink is False:
         text += "; large pictures are left as they are"
-    return filed + _said_before(found) + text + "."
+    return filed + _said_before(answer) + text + "."
 
 
 def _warped(matrix: tuple[Any, ...] | None) -> str:
@@ -222,10 +230,10 @@ def _budget(size: Any) -> str:
     return f"{least:,} to {most:,}" if least else f"at most {most:,}"
 
 
-def _said_before(found: Preprocessing) -> str:
-    if found.before is None:
+def _said_before(answer: Preprocessing) -> str:
+    if answer.before is None:
         return ""
-    kind, what = found.before
+    kind, what = answer.before
     if kind == "crop":
         part = (
             "part with the size's aspect"
@@ -241,46 +249,46 @@ def _said_before(found: Preprocessing) -> str:
     return f"First the picture is padded to a square with {what}. "
 
 
-def _resized(found: Preprocessing) -> str:
-    if found.interpolation is None:
+def _resized(answer: Preprocessing) -> str:
+    if answer.interpolation is None:
         return ""
     libraries = {"pillow": "Pillow's", "torchvision": "torchvision's (8 bits)"}
     libraries |= {"torch": "torch's (floats)", "exact": "the exact"}
-    library = libraries.get(found.arithmetic or "", f"{found.arithmetic}'s")
-    text = f"The resize is {library} {found.interpolation}"
-    if found.rule is None and found.resized is not None:
-        text = f"The resize is {found.interpolation} on the pictures that were compared"
-    elif found.arithmetic is None:
-        whose = "a library that these pairs do not tell" if found.candidates else NO_LIBRARY
-        text = f"The resize is {found.interpolation} by {whose}"
-    if found.rule == "warp":
+    library = libraries.get(answer.arithmetic or "", f"{answer.arithmetic}'s")
+    text = f"The resize is {library} {answer.interpolation}"
+    if answer.rule is None and answer.resized is not None:
+        text = f"The resize is {answer.interpolation} on the pictures that were compared"
+    elif answer.arithmetic is None:
+        whose = "a library that these pairs do not tell" if answer.candidates else NO_LIBRARY
+        text = f"The resize is {answer.interpolation} by {whose}"
+    if answer.rule == "warp":
         text = text.replace("The resize is", "It samples by", 1)
-    elif found.antialias is not None:
-        text += ", antialiased" if found.antialias else ", without antialias"
+    elif answer.antialias is not None:
+        text += ", antialiased" if answer.antialias else ", without antialias"
     text += {"corners": ", corners aligned", "start": ", first pixels aligned"}.get(
-        found.aligned or "", ""
+        answer.aligned or "", ""
     )
-    text += ", by the factor in place of the sizes" if found.scale == "factor" else ""
-    text += ", clamped to 0..255" if found.clamped else ""
-    if found.border is not None:
-        value = "" if found.border_value is None else f" of {found.border_value}"
-        text += f", border {found.border}{value}"
+    text += ", by the factor in place of the sizes" if answer.scale == "factor" else ""
+    text += ", clamped to 0..255" if answer.clamped else ""
+    if answer.border is not None:
+        value = "" if answer.border_value is None else f" of {answer.border_value}"
+        text += f", border {answer.border}{value}"
     text += {True: ", rounded to 8 bits", "down": ", cut to 8 bits", False: ", in floats"}[
-        True if found.rounded is None else found.rounded
+        True if answer.rounded is None else answer.rounded
     ]
     return text + "."
 
 
-def _windowed(found: Preprocessing) -> str:
-    said = []
-    if found.crop is not None:
-        said.append(f"The centre is cropped to {found.crop[0]} x {found.crop[1]}.")
-    if found.pad is not None:
-        place = {"center": "around it", "end": "after it", "start": "before it"}[found.pad[0]]
-        said.append(f"It is padded with {found.pad[1]} {place}.")
-    if isinstance(found.canvas, int):
-        said.append(f"The result's sides are multiples of {found.canvas}.")
-    return " ".join(said)
+def _windowed(answer: Preprocessing) -> str:
+    sentences = []
+    if answer.crop is not None:
+        sentences.append(f"The centre is cropped to {answer.crop[0]} x {answer.crop[1]}.")
+    if answer.pad is not None:
+        place = {"center": "around it", "end": "after it", "start": "before it"}[answer.pad[0]]
+        sentences.append(f"It is padded with {answer.pad[1]} {place}.")
+    if isinstance(answer.canvas, int):
+        sentences.append(f"The result's sides are multiples of {answer.canvas}.")
+    return " ".join(sentences)
 
 
 def _listed(numbers: tuple[float, ...]) -> str:
@@ -288,20 +296,22 @@ def _listed(numbers: tuple[float, ...]) -> str:
     return f"{numbers[0]:g}" if len(set(numbers)) == 1 else f"({', '.join(map(str, numbers))})"
 
 
-def _numbers(found: Preprocessing) -> str:
-    if found.gain is None or found.offset is None:
+def _numbers(answer: Preprocessing) -> str:
+    if answer.gain is None or answer.offset is None:
         return ""
     words = {"kept": "RGB", "reversed": "BGR", "gray": "gray", "gray reversed": "gray of BGR"}
-    text = f"Channels are {words[found.channels or 'kept']}"
-    if found.weights is not None:
-        text += f" ({', '.join(f'{w:.4g}' for w in found.weights)})"
-    if all(math.isclose(g, 1) for g in found.gain) and not any(found.offset):
+    text = f"Channels are {words[answer.channels or 'kept']}"
+    if answer.weights is not None:
+        text += f" ({', '.join(f'{w:.4g}' for w in answer.weights)})"
+    if all(math.isclose(g, 1) for g in answer.gain) and not any(answer.offset):
         return f"{text}, levels 0 to 255."
-    known = mean_and_std(found.gain, found.offset, found.dtype)
-    if known is not None:
-        mean, std = (_listed(numbers) for numbers in known)
+    statistics = mean_and_std(answer.gain, answer.offset, answer.dtype)
+    if statistics is not None:
+        mean, std = (_listed(numbers) for numbers in statistics)
         text += f", mean {mean}, std {std}"
-    if len(set(found.gain)) == len(set(found.offset)) == 1:
-        return f"{text}: {found.gain[0]:.6g} * level + {found.offset[0]:.6g}."
-    gain, offset = (", ".join(f"{v:.6g}" for v in values) for values in (found.gain, found.offset))
+    if len(set(answer.gain)) == len(set(answer.offset)) == 1:
+        return f"{text}: {answer.gain[0]:.6g} * level + {answer.offset[0]:.6g}."
+    gain, offset = (
+        ", ".join(f"{v:.6g}" for v in values) for values in (answer.gain, answer.offset)
+    )
     return f"{text}: ({gain}) * level + ({offset})."

@@ -82,9 +82,9 @@ class Search:
             raise NotKnownError("The number of channels depends on the picture.")
         return values.as_levels(numbers)
 
-    def asked(self, picture: Picture) -> tuple[Picture, Array]:
+    def sample(self, picture: Picture) -> tuple[Picture, Array]:
         """A picture as the resize sees it, after a file, and the program's levels for it."""
-        return self.program.seen(picture), self.levels(picture)
+        return self.program.after_file(picture), self.levels(picture)
 
     def room(self, how: Resampling | None) -> float:
         """The largest distance of equal levels."""
@@ -109,19 +109,19 @@ class Search:
         twin = self.twin(self.all_geometries[0], pair)
         image = torch.from_numpy(picture).movedim(-1, 0)
         try:
-            made = twin.levels_at(image, placement).numpy()
+            expected = twin.levels_at(image, placement).numpy()
         except (ValueError, TypeError, RuntimeError):  # the filter does not support this size
             return UNLIKE
-        return self.compare(made, levels, pair)
+        return self.compare(expected, levels, pair)
 
-    def compare(self, made: Array, levels: Array, pair: Pair) -> Difference:
+    def compare(self, expected: Array, levels: Array, pair: Pair) -> Difference:
         """Compare a twin's levels (C or 1, h, w) with the program's (C, h, w), for its gray sum."""
-        if made.shape[-2:] != levels.shape[-2:]:
+        if expected.shape[-2:] != levels.shape[-2:]:
             return UNLIKE
         if self.measured.is_coarse:
-            return Difference(*coarse.difference(self.measured, made, levels, pair[1]))
+            return Difference(*coarse.difference(self.measured, expected, levels, pair[1]))
         levels = self._by_variant(levels, pair[1])
-        apart = np.subtract(made, levels)
+        apart = np.subtract(expected, levels)
         np.abs(apart, out=apart)
         within = int(np.count_nonzero(apart <= self.room(pair[0])))
         differing = apart.size - within  # NaN counts as differing
@@ -132,8 +132,8 @@ class Search:
         if not self.measured.is_coarse or self.pairs[0][1].is_gray:
             return
         twin, image = self.twin(self.all_geometries[0], self.pairs[0]), torch.from_numpy(picture)
-        made = twin.levels_at(image.movedim(-1, 0), placement).numpy()
-        values = coarse.refitted(self.measured, made, levels, self.pairs[0][1])
+        expected = twin.levels_at(image.movedim(-1, 0), placement).numpy()
+        values = coarse.refitted(self.measured, expected, levels, self.pairs[0][1])
         self.pairs = [(how, values) for how, _ in self.pairs]
 
     def _by_variant(self, levels: Array, values: Values) -> Array:
@@ -150,10 +150,10 @@ class Search:
         """Try all resizes on one picture: a square if possible, for which no side is rounded.
 
         Raises NotKnownError if none fits."""
-        picture, levels = self.asked(pictures.noise(height, width, 11))
+        picture, levels = self.sample(pictures.noise(height, width, 11))
         placements: dict[Placement, Geometry] = {}
         for geometry in self.geometries:
-            placements.setdefault(geometry.placed(height, width), geometry)
+            placements.setdefault(geometry.placement(height, width), geometry)
         keep = all(placed.size == (height, width) and not placed.cut for placed in placements)
         pools = [[None]] if keep else self._pools(levels)
         ranked = (
@@ -161,22 +161,22 @@ class Search:
             if len(placements) == 1
             else self._ranked(height, width, list(placements))
         )
-        found: list[tuple[Difference, Placement, Pair]] = []
+        trials: list[tuple[Difference, Placement, Pair]] = []
         for pool in pools:
             for placement in ranked:
-                found += self._try(picture, levels, placement, pool)
-                if any(difference.differing == 0 for difference, *_ in found):
+                trials += self._try(picture, levels, placement, pool)
+                if any(difference.differing == 0 for difference, *_ in trials):
                     break
-            fits = [found_ for found_ in found if found_[0].differing == 0]
+            fits = [found_ for found_ in trials if found_[0].differing == 0]
             if fits and not any(self._has_rare_neighbour(pair[0]) for _, _, pair in fits):
                 break
-        fits = [found_ for found_ in found if found_[0].differing == 0]
+        fits = [found_ for found_ in trials if found_[0].differing == 0]
         if not fits:
-            difference, _, pair = min(found, key=lambda f: (f[0].share, f[0].largest))
+            difference, _, pair = min(trials, key=lambda f: (f[0].share, f[0].largest))
             self.nearest = Nearest(pair[0], difference)
             raise NotKnownError(said_nearest(pair[0], difference))
         placement = fits[0][1]
-        self.geometries = [g for g in self.geometries if g.placed(height, width) == placement]
+        self.geometries = [g for g in self.geometries if g.placement(height, width) == placement]
         self.pairs = [pair for _, placed, pair in fits if placed == placement]
         self._sharpen(picture, levels, placement)
         self.shapes.append((height, width))
@@ -197,8 +197,8 @@ class Search:
         whole = None
         if self.tolerance < 0.2 and not self.measured.variants[0].is_gray:
             around = np.reshape(self.padding[: len(levels)], (-1, 1, 1))
-            known = levels[np.isfinite(levels) & (np.abs(levels - around) > self.tolerance)]
-            off = np.abs(known - np.round(known)).max(initial=0.0)
+            inner = levels[np.isfinite(levels) & (np.abs(levels - around) > self.tolerance)]
+            off = np.abs(inner - np.round(inner)).max(initial=0.0)
             whole = bool(off < max(self.tolerance, 2e-3))
         return [
             [how for how in pool if whole in (None, how.rounded is not False) or how.moves]
@@ -213,7 +213,7 @@ class Search:
         pool: Sequence[Resampling | None],
     ) -> list[tuple[Difference, Placement, Pair]]:
         """Try all resizes of a pool with one placement, on one channel first."""
-        found = []
+        trials = []
         one = self._one_channel(picture, levels)
         for how in pool:
             for values in self.measured.variants:
@@ -223,10 +223,10 @@ class Search:
                 if one is not None:
                     quick = self.difference(one[0], one[1], placement, (how, values.single()))
                     if quick.share > PROMISING:
-                        found.append((quick, placement, pair))
+                        trials.append((quick, placement, pair))
                         continue
-                found.append((self.difference(picture, levels, placement, pair), placement, pair))
-        return found
+                trials.append((self.difference(picture, levels, placement, pair), placement, pair))
+        return trials
 
     def _one_channel(self, picture: Picture, levels: Array) -> tuple[Picture, Array] | None:
         """The channel that comes first in the result; None for gray."""
@@ -238,7 +238,7 @@ class Search:
 
     def _ranked(self, height: int, width: int, placements: list[Placement]) -> list[Placement]:
         """The nearest placements on a smooth picture, for the usual filters."""
-        picture, levels = self.asked(pictures.smooth(height, width, 5))
+        picture, levels = self.sample(pictures.smooth(height, width, 5))
         values = self.measured.variants[0]
         one = self._one_channel(picture, levels)
         if one is not None:
@@ -248,11 +248,11 @@ class Search:
             for how in _quick():
                 twin = self.twin(self.all_geometries[0], (how, values))
                 try:
-                    made = twin.levels_at(torch.from_numpy(picture).movedim(-1, 0), placement)
+                    expected = twin.levels_at(torch.from_numpy(picture).movedim(-1, 0), placement)
                 except (ValueError, TypeError, RuntimeError):
                     continue
-                if made.shape[-2:] == levels.shape[-2:]:
-                    marks.append((float(np.abs(made.numpy() - levels).mean()), placement))
+                if expected.shape[-2:] == levels.shape[-2:]:
+                    marks.append((float(np.abs(expected.numpy() - levels).mean()), placement))
         marks.sort(key=lambda mark: mark[0])
         ordered = list(dict.fromkeys(placement for _, placement in marks))
         kinds = {placement.kind: placement for placement in reversed(ordered)}
@@ -262,16 +262,16 @@ class Search:
         """Keep what fits one more picture; False if nothing does, None if it is rejected."""
         picture = pictures.noise(height, width, 100 + len(self.shapes) + len(self.trouble))
         try:
-            picture, levels = self.asked(picture)
+            picture, levels = self.sample(picture)
         except RefusedError:
             return None
-        kept = self.fitting(picture, levels, self.geometries, self.pairs)
-        if not kept:
+        fitting = self.fitting(picture, levels, self.geometries, self.pairs)
+        if not fitting:
             self.trouble.append((height, width))
             return False
-        placements = {placement for placement, _ in kept}
-        self.geometries = [g for g in self.geometries if g.placed(height, width) in placements]
-        self.pairs = [p for p in self.pairs if any(pair == p for _, pair in kept)]
+        placements = {placement for placement, _ in fitting}
+        self.geometries = [g for g in self.geometries if g.placement(height, width) in placements]
+        self.pairs = [p for p in self.pairs if any(pair == p for _, pair in fitting)]
         self.shapes.append((height, width))
         self.compared += levels.size
         return True
@@ -285,7 +285,7 @@ class Search:
     ) -> list[tuple[Placement, Pair]]:
         """The placements and resizes that give all values of a picture (C, h, w)."""
         shape = (picture.shape[0], picture.shape[1])
-        placements = dict.fromkeys(geometry.placed(*shape) for geometry in geometries)
+        placements = dict.fromkeys(geometry.placement(*shape) for geometry in geometries)
         return [
             (placement, pair)
             for placement in placements
@@ -301,8 +301,8 @@ class Search:
         probes = pictures.probes(max(24, *near))
         if self.geometries[0].rule == "area" and self.geometries[0].size[0]:
             probes = probes + pictures.probes(int(self.geometries[0].size[0] ** 0.5))
-        for asked in (probes[::FEW], probes):  # a few tell most rules apart as well as all
-            bounds = {(len(self.geometries), -h * w, (h, w)) for h, w in asked}
+        for probe_shapes in (probes[::FEW], probes):  # a few tell most rules apart as well as all
+            bounds = {(len(self.geometries), -h * w, (h, w)) for h, w in probe_shapes}
             for _ in range(14):
                 count, _, shape = most_telling(bounds, self.geometries)
                 if count <= 1:
@@ -326,7 +326,7 @@ class Search:
         """Keep the resizes that also fit these pictures; if none does, keep all: False."""
         left = self.pairs
         for picture, levels in evidence:
-            placement = self.geometries[0].placed(picture.shape[0], picture.shape[1])
+            placement = self.geometries[0].placement(picture.shape[0], picture.shape[1])
             left = [
                 pair
                 for pair in left
@@ -337,15 +337,15 @@ class Search:
 
     def reconsider(self, failed: Sequence[tuple[int, int]], pair: Pair) -> bool:
         """Take another rule that fits the failed pictures; False if there is none."""
-        seen: list[tuple[Picture, Array, dict[Placement, bool]]] = []
+        samples: list[tuple[Picture, Array, dict[Placement, bool]]] = []
         for shape in (*self.shapes[:4], *failed[:3]):
             picture = pictures.noise(*shape, 3)
             with suppress(RefusedError):
-                seen.append((*self.asked(picture), {}))
+                samples.append((*self.sample(picture), {}))
         for geometry in self.all_geometries:
             if geometry == self.geometries[0] or not can_follow(pair, geometry):
                 continue
-            if all(self._agrees(geometry, pair, *one) for one in seen):
+            if all(self._agrees(geometry, pair, *one) for one in samples):
                 self.geometries = [geometry]
                 self.trouble = []
                 return True
@@ -357,16 +357,16 @@ class Search:
         pair: Pair,
         picture: Picture,
         levels: Array,
-        known: dict[Placement, bool],
+        results: dict[Placement, bool],
     ) -> bool:
-        """Whether a rule gives all values of a picture; `known` has the placements tried before."""
-        placement = geometry.placed(picture.shape[0], picture.shape[1])
+        """Whether a rule gives all values of a picture; `results` has placements of before."""
+        placement = geometry.placement(picture.shape[0], picture.shape[1])
         if placement.window != levels.shape[-2:]:
             return False
-        if placement not in known:
+        if placement not in results:
             difference = self.difference(picture, levels, placement, pair)
-            known[placement] = difference.differing == 0
-        return known[placement]
+            results[placement] = difference.differing == 0
+        return results[placement]
 
 
 def makes_gray(how: Resampling, values: Values) -> bool:

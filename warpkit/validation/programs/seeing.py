@@ -43,7 +43,7 @@ class Rules:
     """The rules of sizes, crops and padding that agree with looks."""
 
     looks: list[Look]
-    known: list[Geometry]
+    geometries: list[Geometry]
     aside: list[Look]
     """Looks that were left out to find a rule."""
     side: int
@@ -67,24 +67,24 @@ def rules_of(program: Program, measured: Measured) -> Rules:
     if base.along_y is None or base.along_x is None:
         raise NotKnownError("A ramp does not show which part of a picture it returns.")
     side = square_side(base)
-    looks = [base, *_looks(program, measured, side, kept=is_kept(base))]
-    known, aside = agreeing(looks)
-    if any(rule.rule == "area" for rule in known):
+    looks = [base, *_looks(program, measured, side, keeps=is_kept(base))]
+    rules, aside = agreeing(looks)
+    if any(rule.rule == "area" for rule in rules):
         small = [try_look(program, values, shape, tolerance) for shape in TINY]
-        looks += [seen for seen in small if seen is not None]
-        known, aside = agreeing(looks)
+        looks += [one for one in small if one is not None]
+        rules, aside = agreeing(looks)
     for aspect, met in LONG:
-        if longest(known) < met:
+        if longest(rules) < met:
             break
-        looks += _long_looks(program, measured, known, aspect)
-        known, aside = agreeing(looks)
-    if longest(known) > LONG[-1][0]:
+        looks += _long_looks(program, measured, rules, aspect)
+        rules, aside = agreeing(looks)
+    if longest(rules) > LONG[-1][0]:
         raise NotKnownError("Pictures of 20 to 1 do not tell the rectangle that it aims at.")
-    padding = next((seen.padding for seen in looks if seen.padding is not None), None)
-    return Rules(looks, known, aside, side, padding or (0.0,) * len(values.gain))
+    padding = next((one.padding for one in looks if one.padding is not None), None)
+    return Rules(looks, rules, aside, side, padding or (0.0,) * len(values.gain))
 
 
-def _looks(program: Program, measured: Measured, side: int, *, kept: bool) -> list[Look]:
+def _looks(program: Program, measured: Measured, side: int, *, keeps: bool) -> list[Look]:
     """Looks at wide, tall and square pictures, two long ones, and a small one."""
     shapes = [
         (side, int(side * 1.5) | 1),
@@ -94,32 +94,32 @@ def _looks(program: Program, measured: Measured, side: int, *, kept: bool) -> li
         (int(side * 1.36), max(16, int(side * 0.34))),
         (max(8, int(side * 0.41)), max(8, int(side * 0.52))),
     ]
-    seen = []
+    looks = []
     values, tolerance = measured.variants[0], measured.tolerance
     for number, shape in enumerate(shapes):
-        taken = try_look(program, values, shape, tolerance)
-        if taken is None and number < 3:
-            taken = try_look(program, values, (2 * shape[0], 2 * shape[1]), tolerance)
-        if taken is not None:
-            seen.append(taken)
-    if not seen:
+        one = try_look(program, values, shape, tolerance)
+        if one is None and number < 3:
+            one = try_look(program, values, (2 * shape[0], 2 * shape[1]), tolerance)
+        if one is not None:
+            looks.append(one)
+    if not looks:
         raise NotKnownError("It refuses most pictures.")
-    if kept:  # perhaps only up to a limit, or from a least side on
+    if keeps:  # perhaps only up to a limit, or from a least side on
         for shape in BEYOND:
-            taken = glance(program, shape) or try_look(program, values, shape, tolerance)
-            seen += [] if taken is None else [taken]
-    return seen
+            one = glance(program, shape) or try_look(program, values, shape, tolerance)
+            looks += [] if one is None else [one]
+    return looks
 
 
 def _long_looks(
-    program: Program, measured: Measured, known: Sequence[Geometry], aspect: int
+    program: Program, measured: Measured, rules: Sequence[Geometry], aspect: int
 ) -> list[Look]:
     """Looks at a tall picture and a wide one."""
-    short = max(24, round(1.37 * min(map(min, rectangles(known)))))
+    short = max(24, round(1.37 * min(map(min, rectangles(rules)))))
     shapes = ((aspect * short + 1, short), (short, aspect * short + 1))
     values, tolerance = measured.variants[0], measured.tolerance
-    seen = [try_look(program, values, shape, tolerance) for shape in shapes]
-    return [taken for taken in seen if taken is not None]
+    looks = [try_look(program, values, shape, tolerance) for shape in shapes]
+    return [one for one in looks if one is not None]
 
 
 def agreeing(looks: Sequence[Look]) -> tuple[list[Geometry], list[Look]]:
@@ -127,35 +127,35 @@ def agreeing(looks: Sequence[Look]) -> tuple[list[Geometry], list[Look]]:
     out."""
     base, others = looks[0], list(looks[1:])
     while others:
-        known = geometries(others, base)
-        if known:
-            return known, list(looks[1 + len(others) :])
+        rules = geometries(others, base)
+        if rules:
+            return rules, list(looks[1 + len(others) :])
         if len(others) <= 3:
             break
         others.pop()
     sides = [
-        f"{seen.height} x {seen.width} -> {seen.window[0]} x {seen.window[1]}" for seen in looks[:4]
+        f"{one.height} x {one.width} -> {one.window[0]} x {one.window[1]}" for one in looks[:4]
     ]
     raise NoRuleError(f"No rule of sizes that is known gives these: {', '.join(sides)}.", looks)
 
 
-def is_whole(seen: Look) -> bool:
+def is_whole(one: Look) -> bool:
     """Whether a look shows the whole picture, neither cropped nor kept as it is."""
-    if seen.along_y is None or seen.along_x is None or seen.window == (seen.height, seen.width):
+    if one.along_y is None or one.along_x is None or one.window == (one.height, one.width):
         return False
-    sides = zip(seen.sides, seen.window, strict=True)
+    sides = zip(one.sides, one.window, strict=True)
     return all(abs(side - length) < max(1.5, 0.02 * length) for side, length in sides)
 
 
-def rectangles(known: Sequence[Geometry]) -> list[tuple[int, int]]:
+def rectangles(rules: Sequence[Geometry]) -> list[tuple[int, int]]:
     """The rectangles of rules that keep the aspect."""
-    sizes = [g.size for g in known if g.rule in ("longest", "shortest")]
+    sizes = [g.size for g in rules if g.rule in ("longest", "shortest")]
     return [size for size in sizes if isinstance(size, tuple)]
 
 
-def longest(known: Sequence[Geometry]) -> float:
+def longest(rules: Sequence[Geometry]) -> float:
     """The largest aspect of a rectangle; 1 if there is none."""
-    return max((max(size) / min(size) for size in rectangles(known)), default=1.0)
+    return max((max(size) / min(size) for size in rectangles(rules)), default=1.0)
 
 
 def square_side(base: Look) -> int:
@@ -179,13 +179,13 @@ def is_kept(base: Look) -> bool:
     return near and all(abs(scale - 1) < 0.05 for scale in scales)
 
 
-def near_size(geometry: Geometry, side: int, seen: Look) -> tuple[int, int]:
+def near_size(geometry: Geometry, side: int, one: Look) -> tuple[int, int]:
     """(h, w) of pictures that are resized by a factor near 1."""
     if geometry.rule == "keep":
-        return geometry.window or (seen.height, seen.width)
+        return geometry.window or (one.height, one.width)
     if geometry.rule == "factor":
-        return seen.height, seen.width
-    return geometry.placed(side, side).size
+        return one.height, one.width
+    return geometry.placement(side, side).size
 
 
 def resized_side(geometry: Geometry, side: int) -> int:
@@ -193,7 +193,7 @@ def resized_side(geometry: Geometry, side: int) -> int:
     times = 1.4 if geometry.shrink else 0.7
     while (
         geometry.rule in ("shortest", "longest", "area")
-        and geometry.placed(side, side).size == (side, side)
+        and geometry.placement(side, side).size == (side, side)
         and 24 < side < MOST
     ):
         side = round(times * side) | 1

@@ -31,7 +31,7 @@ class Twin:
 
     def levels(self, picture: Picture) -> Tensor:
         """The program's result in levels, (C, h, w) float64, for a picture (H, W, 3) uint8."""
-        placement = self.geometry.placed(*picture.shape[:2])
+        placement = self.geometry.placement(*picture.shape[:2])
         image = torch.from_numpy(picture).movedim(-1, 0)
         return self.levels_at(through_file(image[None], self.jpeg)[0], placement)
 
@@ -39,11 +39,11 @@ class Twin:
         """The same without the file, for an RGB image (C, H, W) uint8 with a given placement."""
         values = self.values
         if not values.is_gray:
-            resized = self._resized(values.ordered(image).contiguous(), placement)
+            resized = self._resized(values.reorder(image).contiguous(), placement)
         elif values.gray_first:
-            resized = self._resized(values.gray(values.ordered(image)), placement)
+            resized = self._resized(values.gray(values.reorder(image)), placement)
         else:
-            resized = self._resized(values.ordered(image).contiguous(), placement)
+            resized = self._resized(values.reorder(image).contiguous(), placement)
             if values.sum != "floats" and resized.dtype != torch.uint8:
                 resized = resized.clamp(0, 255).round().to(torch.uint8)
             resized = values.gray(resized)
@@ -51,16 +51,16 @@ class Twin:
 
     def numbers(self, images: Tensor) -> Tensor:
         """The program's numbers (N, C, h, w) for images (N, 3, H, W) uint8."""
-        placement = self.geometry.placed(*images.shape[-2:])
-        seen = through_file(images.cpu(), self.jpeg)
-        levels = torch.stack([self.levels_at(image, placement) for image in seen])
+        placement = self.geometry.placement(*images.shape[-2:])
+        decoded = through_file(images.cpu(), self.jpeg)
+        levels = torch.stack([self.levels_at(image, placement) for image in decoded])
         return self.values.as_numbers(levels).float().to(images.device)
 
     def surrogate(self, images: Tensor) -> Tensor:
         """The same without rounding, for floats (N, 3, H, W) in [0, 1]; the gradient is computed
         from it."""
-        placement = self.geometry.placed(*images.shape[-2:])
-        levels = self.values.ordered(through_file(images, self.jpeg) * 255)
+        placement = self.geometry.placement(*images.shape[-2:])
+        levels = self.values.reorder(through_file(images, self.jpeg) * 255)
         if self.values.is_gray:
             levels = self.values.gray_floats(levels)
         levels, placement = _cut(levels, placement, self.padding)
@@ -76,13 +76,13 @@ class Twin:
     def steps(self) -> str:
         """Its steps in a few words."""
         g, how, values = self.geometry, self.resampling, self.values
-        said = [] if self.jpeg is None else [str(self.jpeg)]
-        said += [f"{g.before[0]} {g.before[1]}"] if g.before is not None else []
-        said += [] if how is None else [f"resize to {g.rule} {g.size} by {how}"]
-        said += [] if g.window is None else [f"window {g.window[0]} x {g.window[1]}"]
-        said += [] if values.channels == "kept" else [f"channels {values.channels}"]
+        parts = [] if self.jpeg is None else [str(self.jpeg)]
+        parts += [f"{g.before[0]} {g.before[1]}"] if g.before is not None else []
+        parts += [] if how is None else [f"resize to {g.rule} {g.size} by {how}"]
+        parts += [] if g.window is None else [f"window {g.window[0]} x {g.window[1]}"]
+        parts += [] if values.channels == "kept" else [f"channels {values.channels}"]
         numbers = ", ".join(f"{v:.6g}" for v in (values.gain[0], values.offset[0]))
-        return "; ".join([*said, f"gain, offset {numbers}"])
+        return "; ".join([*parts, f"gain, offset {numbers}"])
 
     def _resized(self, image: Tensor, placement: Placement) -> Tensor:
         """(C, H, W) levels -> (C, h, w)."""
@@ -136,7 +136,7 @@ def windowed(levels: Tensor, placement: Placement, padding: tuple[float, ...]) -
         return levels
     y, x = max(top, 0), max(left, 0)
     down, right = max(-top, 0), max(-left, 0)
-    kept = levels[..., y : y + rows - down, x : x + columns - right]
+    inner = levels[..., y : y + rows - down, x : x + columns - right]
     result = _canvas(levels, (rows, columns), padding)
-    result[..., down : down + kept.shape[-2], right : right + kept.shape[-1]] = kept
+    result[..., down : down + inner.shape[-2], right : right + inner.shape[-1]] = inner
     return result

@@ -68,7 +68,7 @@ class Values:
         """The values of the first channel alone."""
         return Values("kept", self.gain[:1], self.offset[:1])
 
-    def ordered(self, levels: Tensor) -> Tensor:
+    def reorder(self, levels: Tensor) -> Tensor:
         """(..., 3, H, W) in the order in which channels are returned, or that gray sums expect."""
         return levels.flip(-3) if self.channels in ("reversed", "gray reversed") else levels
 
@@ -136,14 +136,14 @@ class Measured:
 def measure(program: Program) -> Measured:
     """Measure on flat pictures: black, white, red, green, blue and two grays."""
     shots = _shots(program, FLAT)
-    seen = {name: _seen(program, colour) for name, colour in FLAT.items()}
+    views = {name: _seen(program, colour) for name, colour in FLAT.items()}
     rows, columns = _shown(shots)
     row, column = (rows.min() + rows.max()) // 2, (columns.min() + columns.max()) // 2
     at = {name: shot[:, row, column] for name, shot in shots.items()}
     measured = dict(at)
     around = (slice(None), *_middle(rows, columns))
     span = np.abs(at["white"] - at["black"])
-    wide = seen["white"][0] - seen["black"][0]
+    wide = views["white"][0] - views["black"][0]
     spread = max(
         float((np.ptp(shots[name][around], axis=(1, 2)) / span).max() * wide)
         for name in ("black", "white")
@@ -155,7 +155,7 @@ def measure(program: Program) -> Measured:
     elif 0.5 < spread < CUT:
         at["white"] = _farthest(shots["white"][around], at["black"])
     gain = (at["white"] - at["black"]) / wide
-    offset = at["black"] - gain * seen["black"][0]
+    offset = at["black"] - gain * views["black"][0]
     dtype, tolerance = _precision(program, at, gain)
     cutting = 0.5 < spread < CUT
     if spread > max(1e-2, tolerance) and not cutting:
@@ -163,13 +163,13 @@ def measure(program: Program) -> Measured:
         raise NotKnownError(f"{text} (by {spread:.3g} levels).")
     three = ("red", "green", "blue")
     levels = np.stack([(at[name] - offset) / gain for name in three], 1)
-    given = np.array([seen[name] for name in three], float).T
-    matrix = levels @ np.linalg.pinv(given)
+    colours = np.array([views[name] for name in three], float).T
+    matrix = levels @ np.linalg.pinv(colours)
     room = CUT / 255 if cutting or program.dtype == "uint8" else 2e-3
     for channels, order in (("kept", 1), ("reversed", -1)):
-        near = len(gain) == 3 and np.abs(levels - given[::order]).max() / 255
+        near = len(gain) == 3 and np.abs(levels - colours[::order]).max() / 255
         if len(gain) == 3 and near < max(room, tolerance / 100):
-            grays = {name: (seen[name][0], at[name]) for name in ("middle", "fifth")}
+            grays = {name: (views[name][0], at[name]) for name in ("middle", "fifth")}
             closest = max(tolerance, CUT + tolerance if cutting else 1e-3)
             bent = _bent(grays, gain, offset, closest)
             lower = gain * wide / (wide - 1)
@@ -208,7 +208,7 @@ def _shots(program: Program, names: Iterable[str]) -> dict[str, Array]:
 
 def _seen(program: Program, colour: Sequence[int]) -> Colour:
     """A colour as the resize sees it; a file keeps flat pictures flat."""
-    red, green, blue = program.seen(pictures.flat(8, 8, colour))[0, 0].tolist()
+    red, green, blue = program.after_file(pictures.flat(8, 8, colour))[0, 0].tolist()
     return red, green, blue
 
 
@@ -306,7 +306,7 @@ def _gray(
     for colour in generator.integers(0, 256, (COLOURS, 3)).tolist():
         numbers.append(program(pictures.flat(*program.shape, colour))[:, place[0], place[1]])
         colours.append(_seen(program, colour))
-    got, given = np.stack(numbers), torch.tensor(colours, dtype=torch.uint8, device="cpu")
+    got, inputs = np.stack(numbers), torch.tensor(colours, dtype=torch.uint8, device="cpu")
     mean = matrix.mean(0)
     fits: list[tuple[float, Values]] = []
     for sum_, weights in [*LIBRARY_WEIGHTS.items(), *(("floats", w) for w in KNOWN_WEIGHTS)]:
@@ -315,7 +315,7 @@ def _gray(
             if np.abs(mean - turned).max() > 9e-3:
                 continue
             trial = Values(channels, (1.0,), (0.0,), weights, sum_)
-            levels = trial.gray(trial.ordered(given.T[:, None, :].contiguous()))[0, 0].numpy()
+            levels = trial.gray(trial.reorder(inputs.T[:, None, :].contiguous()))[0, 0].numpy()
             gain = (got[1] - got[0]) / (float(levels[1]) - float(levels[0]))
             offset = got[0] - gain * float(levels[0])
             off = np.abs((got - offset) / gain - levels[:, None]).max()

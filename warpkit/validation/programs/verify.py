@@ -68,7 +68,7 @@ CONTENTS: dict[str, Callable[[int, int, int], Picture]] = {
 """Special contents and their names; the last proof uses them at `SCALES`."""
 
 
-class Asked(NamedTuple):
+class ProofPicture(NamedTuple):
     """A picture of the proof: its sides, and the name of its content if that is special."""
 
     height: int
@@ -83,20 +83,20 @@ class Proof:
     differing: int = 0
     compared: int = 0
     largest: float = 0.0
-    failed: list[Asked] = field(default_factory=list)
-    passed: list[Asked] = field(default_factory=list)
+    failed: list[ProofPicture] = field(default_factory=list)
+    passed: list[ProofPicture] = field(default_factory=list)
     evidence: list[tuple[Picture, NDArray[np.float64]]] = field(default_factory=list)
     """A few of the pictures with differing values, as the resize sees them, and the program's
     levels."""
 
     def add(
-        self, asked: Asked, picture: Picture, levels: NDArray[np.float64], apart: Difference
+        self, probe: ProofPicture, picture: Picture, levels: NDArray[np.float64], apart: Difference
     ) -> None:
         """Add the comparison of one more picture."""
         self.differing += min(apart.differing, levels.size)
         self.compared += levels.size
         self.largest = max(self.largest, apart.largest if np.isfinite(apart.largest) else 255.0)
-        (self.failed if apart.differing else self.passed).append(asked)
+        (self.failed if apart.differing else self.passed).append(probe)
         if apart.differing and len(self.evidence) < EVIDENCE:
             self.evidence.append((picture, levels))
 
@@ -108,12 +108,12 @@ class Proof:
     @property
     def shapes(self) -> list[tuple[int, int]]:
         """(H, W) of the pictures with differing values."""
-        return list(dict.fromkeys((asked.height, asked.width) for asked in self.failed))
+        return list(dict.fromkeys((probe.height, probe.width) for probe in self.failed))
 
     @property
     def by_content(self) -> bool:
         """Whether values differ only on pictures with special contents."""
-        return bool(self.failed) and all(asked.content for asked in self.failed)
+        return bool(self.failed) and all(probe.content for probe in self.failed)
 
 
 def prove(
@@ -128,14 +128,14 @@ def prove(
     refused = 0
     fixed = _fixed(near, seed, search.aside, twin) if last else _scaled(near, seed, SCALES)
     needed = len(fixed)
-    again: list[Asked] = []  # to separate the effects of content, aspect and size
+    again: list[ProofPicture] = []  # to separate the effects of content, aspect and size
     any_others = _others(near, seed)
     for number in count():
         enough = number >= needed and (not last or proof.compared >= VALUES)
         if (enough and not again) or refused > REFUSED:
             break
-        asked = fixed[number] if number < needed else again.pop() if again else next(any_others)
-        picture = _picture(asked, number, seed)
+        probe = fixed[number] if number < needed else again.pop() if again else next(any_others)
+        picture = _picture(probe, number, seed)
         if number >= needed:
             search.program.allowed += 1  # small results need more pictures
         try:
@@ -144,21 +144,21 @@ def prove(
             refused += 1
             continue
         pair: Pair = (twin.resampling, twin.values)
-        made = twin.levels(picture).numpy()
-        difference = search.compare(made, levels, pair)
-        proof.add(asked, search.program.seen(picture), levels, difference)
-        if difference.differing and asked.content:
-            again.append(asked._replace(content=""))
-        if difference.differing and LONG in asked[:2]:
-            again.append(Asked(asked.height // SHORTER, asked.width // SHORTER))
+        expected = twin.levels(picture).numpy()
+        difference = search.compare(expected, levels, pair)
+        proof.add(probe, search.program.after_file(picture), levels, difference)
+        if difference.differing and probe.content:
+            again.append(probe._replace(content=""))
+        if difference.differing and LONG in probe[:2]:
+            again.append(ProofPicture(probe.height // SHORTER, probe.width // SHORTER))
     if proof.differing == 0 and proof.largest < search.tolerance:
         proof.largest = 0.0
     return proof
 
 
-def _picture(asked: Asked, number: int, seed: int) -> Picture:
+def _picture(probe: ProofPicture, number: int, seed: int) -> Picture:
     """Noise and smooth pictures in turn, unless a special content is wanted."""
-    height, width, content = asked
+    height, width, content = probe
     kind = CONTENTS.get(content, pictures.KINDS[(number + seed) % 2])
     if kind is pictures.smooth and height * width > LARGE:
         kind = pictures.noise
@@ -167,83 +167,85 @@ def _picture(asked: Asked, number: int, seed: int) -> Picture:
 
 def _fixed(
     near: tuple[int, int], seed: int, aside: Sequence[tuple[int, int]], twin: Twin
-) -> list[Asked]:
+) -> list[ProofPicture]:
     """The pictures of the last proof, for any size of results."""
-    asked = _scaled(near, seed, SCALES)
+    probes = _scaled(near, seed, SCALES)
     for number, content in zip((0, 2, 3, 4), CONTENTS, strict=True):
-        asked[number] = asked[number]._replace(content=content)
+        probes[number] = probes[number]._replace(content=content)
     geometry = twin.geometry
     # all scales are alike, or large pictures are kept, at their own cost
     follows = geometry.rule in ("keep", "factor") or not geometry.shrink
     if twin.resampling is not None:
-        asked += _scaled(near, seed + 1, LAST_SCALES[-1:] if follows else LAST_SCALES)
+        probes += _scaled(near, seed + 1, LAST_SCALES[-1:] if follows else LAST_SCALES)
         between = _scaled(near, seed + 2, [BETWEEN])[0]
         if not follows and between.height * between.width <= FAR_PIXELS:
-            asked.append(between)
-        whole = [Asked(y * near[0], x * near[1]) for y, x in WHOLE_SCALES]
-        asked += [one for one in whole if not follows or one.height * one.width <= LARGE]
-        asked += [] if follows else [_farther(near, twin.geometry)]
+            probes.append(between)
+        whole = [ProofPicture(y * near[0], x * near[1]) for y, x in WHOLE_SCALES]
+        probes += [one for one in whole if not follows or one.height * one.width <= LARGE]
+        probes += [] if follows else [_farther(near, twin.geometry)]
     if follows:  # a least side is a rule that only small pictures show
-        asked += [Asked(SMALL, 8 * SMALL + 1), Asked(8 * SMALL + 1, SMALL)]
+        probes += [ProofPicture(SMALL, 8 * SMALL + 1), ProofPicture(8 * SMALL + 1, SMALL)]
     across = max(LONG // 10, 0 if geometry.shrink and follows else int(1.2 * min(near)))
-    asked += [Asked(LONG, across), Asked(across, LONG)]
-    return asked + [Asked(*shape) for shape in aside]
+    probes += [ProofPicture(LONG, across), ProofPicture(across, LONG)]
+    return probes + [ProofPicture(*shape) for shape in aside]
 
 
-def _farther(near: tuple[int, int], geometry: Geometry) -> Asked:
+def _farther(near: tuple[int, int], geometry: Geometry) -> ProofPicture:
     """A picture that shrinks by more than 6, with as few pixels as its rule allows."""
     height, width = (FARTHER * side for side in near)
     follows_short = geometry.rule == "shortest" or geometry.before not in (None, ("pad", 0))
     if height * width > FAR_PIXELS and not follows_short:
-        return Asked(max(int(1.2 * near[0]), int(width) // 10), int(width) + 3)
+        return ProofPicture(max(int(1.2 * near[0]), int(width) // 10), int(width) + 3)
     less = min(1.0, (FAR_PIXELS / (height * width)) ** 0.5)
-    return Asked(int(less * height) + 1, int(less * width) + 3)
+    return ProofPicture(int(less * height) + 1, int(less * width) + 3)
 
 
-def _scaled(near: tuple[int, int], seed: int, scales: Sequence[tuple[float, float]]) -> list[Asked]:
+def _scaled(
+    near: tuple[int, int], seed: int, scales: Sequence[tuple[float, float]]
+) -> list[ProofPicture]:
     """Sizes at fixed kinds of scales, each slightly changed."""
     generator = np.random.default_rng(2024 + seed)
     sides = [generator.uniform(0.97, 1.03, 2) * scale * near for scale in scales]
-    return [Asked(int(height) + 5, int(width) + 5) for height, width in sides]
+    return [ProofPicture(int(height) + 5, int(width) + 5) for height, width in sides]
 
 
-def _others(near: tuple[int, int], seed: int) -> Iterator[Asked]:
+def _others(near: tuple[int, int], seed: int) -> Iterator[ProofPicture]:
     """An endless series of other sizes, not much smaller or larger."""
     generator = np.random.default_rng(3024 + seed)
     while True:
         height, width = generator.uniform(0.55, 2.3, 2) * near
-        yield Asked(int(height) + 5, int(width) + 5)
+        yield ProofPicture(int(height) + 5, int(width) + 5)
 
 
 def where_it_fails(proof: Proof, twin: Twin) -> str | None:
     """A description of failures at one kind of scale or content; None for other failures."""
     if not proof.failed:
         return None
-    contents = {asked.content for asked in proof.failed}
+    contents = {probe.content for probe in proof.failed}
     if contents == {"gray"}:
         return "on pictures without colours"
     if proof.by_content:
         return f"on {' and '.join(name for name in CONTENTS if name in contents)} pictures"
-    long = [max(asked[:2]) for asked in proof.failed]
+    long = [max(probe[:2]) for probe in proof.failed]
     if all(side in (LONG, LONG // SHORTER) for side in long):
         if LONG // SHORTER in long:
-            tall = {asked.height > asked.width for asked in proof.failed}
+            tall = {probe.height > probe.width for probe in proof.failed}
             which = "" if len(tall) == 2 else "tall " if tall.pop() else "wide "
             return f"on {which}pictures of {LONG / min(proof.failed[0][:2]):.0f} to 1"
-        longest = max((max(asked[:2]) for asked in proof.passed), default=0)
+        longest = max((max(probe[:2]) for probe in proof.passed), default=0)
         return f"on pictures longer than {longest} pixels"
-    if max(min(asked[:2]) for asked in proof.failed) <= SMALL:
+    if max(min(probe[:2]) for probe in proof.failed) <= SMALL:
         return f"on pictures with a side of {SMALL} pixels"
-    if all(min(_scales(asked, twin)) < 1 for asked in proof.failed):
+    if all(min(_scales(probe, twin)) < 1 for probe in proof.failed):
         return "where a side grows"
-    if all(max(_scales(asked, twin)) > 4 for asked in proof.failed):
-        passed = max((max(_scales(asked, twin)) for asked in proof.passed), default=0.0)
-        least = min(max(_scales(asked, twin)) for asked in proof.failed)
+    if all(max(_scales(probe, twin)) > 4 for probe in proof.failed):
+        passed = max((max(_scales(probe, twin)) for probe in proof.passed), default=0.0)
+        least = min(max(_scales(probe, twin)) for probe in proof.failed)
         return f"where a side shrinks by more than {passed if 4 < passed < least else 4:.2g}"
     return None
 
 
-def _scales(asked: Asked, twin: Twin) -> tuple[float, float]:
+def _scales(probe: ProofPicture, twin: Twin) -> tuple[float, float]:
     """The factors by which a picture's sides shrink."""
-    size = twin.geometry.placed(asked.height, asked.width).size
-    return asked.height / size[0], asked.width / size[1]
+    size = twin.geometry.placement(probe.height, probe.width).size
+    return probe.height / size[0], probe.width / size[1]

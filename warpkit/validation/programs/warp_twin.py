@@ -58,7 +58,7 @@ class WarpTwin(Twin):
     def levels(self, picture: Picture) -> Tensor:
         """The program's result in levels, (C, h, w) float64, for a picture (H, W, 3) uint8."""
         image = through_file(torch.from_numpy(picture).movedim(-1, 0)[None], self.jpeg)[0]
-        return self._levels(self.values.ordered(image).contiguous()).double()
+        return self._levels(self.values.reorder(image).contiguous()).double()
 
     def _levels(self, image: Tensor) -> Tensor:
         """(..., 3, H, W) uint8 or floats, in the order of the result's channels."""
@@ -67,11 +67,11 @@ class WarpTwin(Twin):
 
     def _warped(self, image: Tensor, arithmetic: str, matrix: Array | None = None) -> Tensor:
         warp, shape = self.warp, image.shape[-2:]
-        known = warp.matrix_at(shape[0], shape[1]) if matrix is None else matrix
-        function = warp_affine if len(known) == 2 else warp_perspective
+        array = warp.matrix_at(shape[0], shape[1]) if matrix is None else matrix
+        function = warp_affine if len(array) == 2 else warp_perspective
         return function(
             image,
-            torch.from_numpy(known).to(image.device),
+            torch.from_numpy(array).to(image.device),
             size=warp.size,
             interpolation=cast(Any, warp.interpolation),
             border=cast(Any, warp.border),
@@ -81,22 +81,22 @@ class WarpTwin(Twin):
 
     def warped(self, picture: Picture, matrix: Array) -> Array:
         """The levels under another matrix, in exact arithmetic and not rounded."""
-        image = self.values.ordered(torch.from_numpy(picture).movedim(-1, 0)).double()
+        image = self.values.reorder(torch.from_numpy(picture).movedim(-1, 0)).double()
         return self._warped(image.contiguous(), "exact", matrix).numpy()
 
     def numbers(self, images: Tensor) -> Tensor:
         """The program's numbers (N, C, h, w) for images (N, 3, H, W) uint8."""
-        seen = through_file(images.cpu(), self.jpeg)
-        levels = self._levels(self.values.ordered(seen).contiguous()).double()
+        decoded = through_file(images.cpu(), self.jpeg)
+        levels = self._levels(self.values.reorder(decoded).contiguous()).double()
         return self.values.as_numbers(levels).float().to(images.device)
 
     def surrogate(self, images: Tensor) -> Tensor:
         """The same without rounding, for floats (N, 3, H, W) in [0, 1]."""
-        levels = self.values.ordered(through_file(images, self.jpeg) * 255)
+        levels = self.values.reorder(through_file(images, self.jpeg) * 255)
         return self.values.as_numbers(self._warped(levels, "exact"))
 
     def steps(self) -> str:
         """Its steps in a few words."""
-        shown = replace(self, resampling=None, geometry=replace(self.geometry, rule="keep"))
+        unresized = replace(self, resampling=None, geometry=replace(self.geometry, rule="keep"))
         words = f"warp to {self.warp.size[0]} x {self.warp.size[1]} by {self.warp.arithmetic}'s "
-        return f"{words}{self.warp.interpolation}; {Twin.steps(shown)}"
+        return f"{words}{self.warp.interpolation}; {Twin.steps(unresized)}"

@@ -79,24 +79,26 @@ def find_warp(program: Program, measured: Measured) -> tuple[WarpTwin, Search] |
             if view is None or view.inside.shape != (views or [view])[0].inside.shape:
                 return None
             views.append(view)
-        asked = _asked(ask)
+        samples = _asked(ask)
         for fit in (affine, perspective):
             places = [fit(view.at, view.good) for view in views]
-            known = [one for one in places if one is not None]
-            found = _fitted(ask, views, known, asked) if len(known) == len(views) else None
-            if found is not None:
-                return found
+            solved = [one for one in places if one is not None]
+            twin_and_search = (
+                _fitted(ask, views, solved, samples) if len(solved) == len(views) else None
+            )
+            if twin_and_search is not None:
+                return twin_and_search
     return None
 
 
 def _asked(ask: Search) -> list[tuple[pictures.Picture, Array]]:
     """Noise, and its levels, on which warps are compared; a program may refuse the small one."""
-    found = []
+    samples = []
     for shape in (SHAPES[0], SMALL):
         picture = pictures.noise(*shape, 21)
         with suppress(RefusedError):
-            found.append((picture, ask.levels(picture)))
-    return found
+            samples.append((picture, ask.levels(picture)))
+    return samples
 
 
 def _viewed(ask: Search, shape: Pair) -> _View | None:
@@ -141,7 +143,7 @@ def _fitted(
     ask: Search,
     views: Sequence[_View],
     places: Sequence[Array],
-    asked: Sequence[tuple[pictures.Picture, Array]],
+    samples: Sequence[tuple[pictures.Picture, Array]],
 ) -> tuple[WarpTwin, Search] | None:
     """The first warp with no differing value on noise; else the one with the fewest.
 
@@ -158,8 +160,8 @@ def _fitted(
     outside = outside or _small_border(ask)
     padding = outside or (0.0,) * len(ask.measured.variants[0].gain)
     tidy = tuple(round(v) if abs(v - round(v)) < 2e-3 else v for v in padding)
-    picture, levels = asked[0]
-    if not all(np.isfinite(wanted).all() for _, wanted in asked):
+    picture, levels = samples[0]
+    if not all(np.isfinite(wanted).all() for _, wanted in samples):
         return None
     rounded = bool(np.abs(levels - np.round(levels)).max() < max(2e-3, ask.tolerance))
     opencv, other = opencv_names()
@@ -184,9 +186,9 @@ def _fitted(
                 if np.abs(coarse - levels).mean() > _room(levels):
                     continue
                 twin = _sharpened(ask, twin, picture, levels)
-            made = [(twin.levels(one).numpy(), wanted) for one, wanted in asked]
+            level_pairs = [(twin.levels(one).numpy(), wanted) for one, wanted in samples]
             pair = (None, twin.values)
-            differing = sum(ask.compare(*both, pair).differing for both in made)
+            differing = sum(ask.compare(*both, pair).differing for both in level_pairs)
             if best is None or differing < best[0]:
                 best = differing, twin
             if best[0] == 0:
@@ -200,8 +202,8 @@ def _is_crop(warp: Warp) -> bool:
     """Whether it only moves whole pixels: a crop that is not centred, with no filter to name."""
     if warp.matrix is None or len(warp.matrix) == 3:
         return False
-    linear, moved = np.array(warp.matrix)[:, :2], np.array(warp.matrix)[:, 2]
-    return bool((linear == np.eye(2)).all() and (moved == np.round(moved)).all())
+    linear, shift = np.array(warp.matrix)[:, :2], np.array(warp.matrix)[:, 2]
+    return bool((linear == np.eye(2)).all() and (shift == np.round(shift)).all())
 
 
 def _names(twin: WarpTwin) -> tuple[str, str]:
@@ -219,10 +221,13 @@ def _sharpened(ask: Search, twin: WarpTwin, noise: pictures.Picture, levels: Arr
     matrix = np.array(twin.warp.matrix)
     height, width = noise.shape[:2]
     smooth = pictures.smooth(height, width, 22)
-    known = ask.levels(smooth)
+    smooth_levels = ask.levels(smooth)
     nearest = twin.warp.interpolation == "nearest"  # it has no slope: its mean is bilinear
     fitted = replace(twin, warp=replace(twin.warp, interpolation="bilinear")) if nearest else twin
-    for picture, wanted, steps in ((smooth, known, 4), (noise, levels, 0 if nearest else 5)):
+    for picture, wanted, steps in (
+        (smooth, smooth_levels, 4),
+        (noise, levels, 0 if nearest else 5),
+    ):
         for _ in range(steps):
             matrix = _stepped(fitted, picture, wanted, matrix)
     best = None
@@ -233,8 +238,8 @@ def _sharpened(ask: Search, twin: WarpTwin, noise: pictures.Picture, levels: Arr
         candidates = nearby(matrix, (height, width), room)
     for candidate in candidates:
         one = replace(twin, warp=replace(twin.warp, matrix=_as_rows(candidate)))
-        made = one.levels(noise).numpy()
-        differing = ask.compare(made, levels, (None, one.values)).differing
+        result = one.levels(noise).numpy()
+        differing = ask.compare(result, levels, (None, one.values)).differing
         if best is None or differing < best[0]:
             best = differing, one
         if differing == 0:
@@ -245,22 +250,24 @@ def _sharpened(ask: Search, twin: WarpTwin, noise: pictures.Picture, levels: Arr
 
 def _stepped(twin: WarpTwin, picture: pictures.Picture, wanted: Array, matrix: Array) -> Array:
     """One Gauss-Newton step towards a result, on pixels that are not far off already."""
-    made = twin.warped(picture, matrix)
+    before = twin.warped(picture, matrix)
     columns = []
     lengths = (picture.shape[1], picture.shape[0], 1.0)
     steps = [(row, k, 1e-3 / lengths[k]) for row in (0, 1) for k in (0, 1, 2)]
     if len(matrix) == 3:  # its last row moves a result's far pixels by their own places
         steps += [(2, k, 1e-3 / lengths[k] / max(twin.warp.size)) for k in (0, 1)]
     for row, k, step in steps:
-        moved = matrix.copy()
-        moved[row, k] += step
-        columns.append(((twin.warped(picture, moved) - made) / step).ravel())
-    rest = (wanted - made).ravel()
+        changed = matrix.copy()
+        changed[row, k] += step
+        columns.append(((twin.warped(picture, changed) - before) / step).ravel())
+    rest = (wanted - before).ravel()
     near = np.abs(rest) < max(2.0, 3 * float(np.median(np.abs(rest))))
     design = np.stack(columns, 1)[near]
     scale = np.abs(design).max(0) + 1e-12
-    found = np.linalg.lstsq(design / scale, rest[near], rcond=None)[0] / scale
-    return matrix + np.append(found, [0.0] * (3 * len(matrix) - len(found))).reshape(matrix.shape)
+    solution = np.linalg.lstsq(design / scale, rest[near], rcond=None)[0] / scale
+    return matrix + np.append(solution, [0.0] * (3 * len(matrix) - len(solution))).reshape(
+        matrix.shape
+    )
 
 
 def _part(matrix: Array, shape: Pair, size: Pair) -> float | None:

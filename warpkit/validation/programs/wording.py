@@ -11,9 +11,9 @@ from warpkit.validation.programs.pictures import probes
 from warpkit.validation.programs.report import Preprocessing
 
 
-def aspect(found: Preprocessing) -> str:
+def aspect(answer: Preprocessing) -> str:
     """How a program changes a picture's shape, in a few words."""
-    size = shape(found.size)
+    size = shape(answer.size)
     words = {
         "keep": "keeps the size",
         "fixed": f"squeezes to {size}",
@@ -23,56 +23,56 @@ def aspect(found: Preprocessing) -> str:
         "height": f"makes the height {size}",
         "area": f"keeps the aspect ({size} pixels)",
         "warp": f"warps to {size}",
-    }[str(found.rule)]
-    if found.before is not None:
+    }[str(answer.rule)]
+    if answer.before is not None:
         verb = {"crop": "cuts the centred square", "box": "takes the centred square"}
-        words = f"{verb.get(found.before[0], 'pads to a square')} and resizes to {size}"
-    elif found.crop is not None:
+        words = f"{verb.get(answer.before[0], 'pads to a square')} and resizes to {size}"
+    elif answer.crop is not None:
         words += " and crops the centre"
-    elif found.pad is not None:
+    elif answer.pad is not None:
         words += " and pads"
-    words += f", the longer one {found.limit} at most" if found.limit else ""
-    words += f", to multiples of {found.multiple}" if found.multiple else ""
+    words += f", the longer one {answer.limit} at most" if answer.limit else ""
+    words += f", to multiples of {answer.multiple}" if answer.multiple else ""
     return words + (
         ", and never enlarges"
-        if found.enlarge is False
+        if answer.enlarge is False
         else ", and never shrinks"
-        if found.shrink is False
+        if answer.shrink is False
         else ""
     )
 
 
-def filed(found: Preprocessing) -> str:
+def filed(answer: Preprocessing) -> str:
     """The JPEG file that comes first."""
-    return "writes no JPEG file" if found.file is None else f"writes {found.file} first"
+    return "writes no JPEG file" if answer.file is None else f"writes {answer.file} first"
 
 
-def matrix(found: Preprocessing) -> str:
+def matrix(answer: Preprocessing) -> str:
     """A warp's matrix."""
-    assert found.matrix is not None
-    if found.matrix[0] == "center":
-        return f"{found.matrix[1]:g} times the whole picture, centred"
-    return "(" + ", ".join(f"({', '.join(f'{v:.6g}' for v in row)})" for row in found.matrix) + ")"
+    assert answer.matrix is not None
+    if answer.matrix[0] == "center":
+        return f"{answer.matrix[1]:g} times the whole picture, centred"
+    return "(" + ", ".join(f"({', '.join(f'{v:.6g}' for v in row)})" for row in answer.matrix) + ")"
 
 
-def border(found: Preprocessing) -> str:
+def border(answer: Preprocessing) -> str:
     """A warp's border and its value."""
-    value = "" if found.border_value is None else f" of {found.border_value}"
-    return f"{found.border}{value}"
+    value = "" if answer.border_value is None else f" of {answer.border_value}"
+    return f"{answer.border}{value}"
 
 
-def returned(found: Preprocessing) -> str:
+def returned(answer: Preprocessing) -> str:
     """What shape a program returns."""
-    if isinstance(found.canvas, int):
-        return f"returns sides that are multiples of {found.canvas}"
-    return f"returns {'what it resized' if found.canvas is None else shape(found.canvas)}"
+    if isinstance(answer.canvas, int):
+        return f"returns sides that are multiples of {answer.canvas}"
+    return f"returns {'what it resized' if answer.canvas is None else shape(answer.canvas)}"
 
 
 def rounded_apart(first: Geometry, second: Geometry) -> str:
     """How two rules round sides, with a picture on which they differ."""
     text = f"A rounds sides {rounding(first)}, B {rounding(second)}"
-    for height, width in probes(first.placed(480, 640).size[0]):
-        one, other = (geometry.placed(height, width).size for geometry in (first, second))
+    for height, width in probes(first.placement(480, 640).size[0]):
+        one, other = (geometry.placement(height, width).size for geometry in (first, second))
         if one != other:
             return f"{text}: {height} x {width} becomes {shape(one)} in A, {shape(other)} in B"
     return text
@@ -118,15 +118,15 @@ def shape(size: Any) -> str:
     return f"{size[0]} x {size[1]}" if isinstance(size, tuple) else str(size)
 
 
-def cropped(found: Preprocessing) -> str:
-    return "does not crop" if found.crop is None else f"crops to {shape(found.crop)}"
+def cropped(answer: Preprocessing) -> str:
+    return "does not crop" if answer.crop is None else f"crops to {shape(answer.crop)}"
 
 
-def padded(found: Preprocessing) -> str:
-    if found.pad is None:
+def padded(answer: Preprocessing) -> str:
+    if answer.pad is None:
         return "does not pad"
-    place = {"center": "around", "end": "after", "start": "before"}[found.pad[0]]
-    return f"pads with {found.pad[1]} {place} the picture"
+    place = {"center": "around", "end": "after", "start": "before"}[answer.pad[0]]
+    return f"pads with {answer.pad[1]} {place} the picture"
 
 
 def shifted(first: Preprocessing, second: Preprocessing) -> str:
@@ -138,17 +138,17 @@ def shifted(first: Preprocessing, second: Preprocessing) -> str:
     return f"A's positions are those of the {first.scale}, B's of the {second.scale}"
 
 
-def rounds(found: Preprocessing) -> str:
+def rounds(answer: Preprocessing) -> str:
     text = {True: "rounds to 8 bits before normalising", "down": "cuts to 8 bits"}.get(
-        found.rounded if found.rounded is not None else True, "stays in floats"
+        answer.rounded if answer.rounded is not None else True, "stays in floats"
     )
-    return text + (" and clamps" if found.clamped else "")
+    return text + (" and clamps" if answer.clamped else "")
 
 
-def scaled(found: Preprocessing) -> str:
-    if found.gain is None or found.offset is None:
+def scaled(answer: Preprocessing) -> str:
+    if answer.gain is None or answer.offset is None:
         return "not known"
-    gain, offset = np.asarray(found.gain), np.asarray(found.offset)
+    gain, offset = np.asarray(answer.gain), np.asarray(answer.offset)
     if np.allclose(gain, 1) and not offset.any():
         return "levels 0 to 255"
     if np.allclose(gain * 255, 1, rtol=1e-3) and np.allclose(offset, 0, atol=1e-6):
@@ -157,12 +157,12 @@ def scaled(found: Preprocessing) -> str:
     return f"{low} to {high}"
 
 
-def arranged(found: Preprocessing) -> str:
-    batch = " with a batch" if found.batched else ""
-    return f"{found.layout}{batch}, {found.dtype}"
+def arranged(answer: Preprocessing) -> str:
+    batch = " with a batch" if answer.batched else ""
+    return f"{answer.layout}{batch}, {answer.dtype}"
 
 
-def computes(found: Preprocessing, usual: str) -> str:
+def computes(answer: Preprocessing, usual: str) -> str:
     """The library, with its own name for the filter if that differs from `usual`."""
-    extra = "" if found.interpolation == usual else f" ({found.interpolation})"
-    return f"{found.arithmetic}{extra}"
+    extra = "" if answer.interpolation == usual else f" ({answer.interpolation})"
+    return f"{answer.arithmetic}{extra}"
