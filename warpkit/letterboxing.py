@@ -114,7 +114,7 @@ def letterbox(
     rule = SamplingRule("bilinear", "constant")
     border = filled(name, image, shape, rule, border_value)
     framed = _framed(resized, border, (left, rests[1] - left, top, rests[0] - top))
-    scales = [side / given for side, given in zip(sides, image.shape[-2:], strict=True)]
+    scales = [side / original for side, original in zip(sides, image.shape[-2:], strict=True)]
     # edges go from 0 to `left`; centres lie half a pixel after them
     rows = [
         [scales[1], 0.0, (scales[1] - 1) / 2 + left],
@@ -126,18 +126,18 @@ def letterbox(
 
 def fitted_sides(
     name: str,
-    given: Sequence[int],
+    sides: Sequence[int],
     frame: tuple[int, int],
     enlarge: bool,
     rounded: Callable[[float], int],
 ) -> tuple[int, int]:
-    """(h, w) of an image of `given` sides (H, W) in a frame."""
-    ratio = min(whole / side for whole, side in zip(frame, given, strict=True))
+    """(h, w) of an image of these `sides` (H, W) in a frame."""
+    ratio = min(whole / side for whole, side in zip(frame, sides, strict=True))
     ratio = ratio if enlarge else min(ratio, 1.0)
-    height, width = (rounded(side * ratio) for side in given)
+    height, width = (rounded(side * ratio) for side in sides)
     if not (height and width):
         wanted = f"of sides that keep at least one pixel in a frame of {frame}"
-        got = f"size {tuple(given)}, which becomes {(height, width)}"
+        got = f"size {tuple(sides)}, which becomes {(height, width)}"
         checks.fail(name, "image", wanted, got)
     return height, width
 

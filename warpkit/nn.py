@@ -217,10 +217,10 @@ class SpatialTransformer(nn.Module):
     def _numbers(self, images: Tensor) -> Tensor:
         """The head's numbers for images (B, C, H, W): (B, N)."""
         features = self.localization(images)
-        batch, known = images.shape[0], self.features  # len() would fix the batch of an export
+        batch, count = images.shape[0], self.features  # len() would fix the batch of an export
         same = features.ndim == 2 and features.shape[0] == batch
-        if not same or known not in (None, features.shape[1]):
-            shape = f"({batch}, {known or 'F'})"
+        if not same or count not in (None, features.shape[1]):
+            shape = f"({batch}, {count or 'F'})"
             wanted = f"a module that returns {shape} for images {tuple(images.shape)}"
             got = checks.shape_of(features)
             checks.fail("SpatialTransformer", "localization", wanted, got)

@@ -119,8 +119,8 @@ def resize(
     wanted: Any = size
     if isinstance(size, (*WHOLE_NUMBERS, float)) and not isinstance(size, bool):
         wanted = _scaled(size, checks.check_image("resize", "image", image, labels=True), box)
-    given = ("resize", wanted, interpolation, antialias, box, arithmetic, backend, None)
-    return plan.call(_plan_resize, (image,), (*given, border, aligned))
+    options = ("resize", wanted, interpolation, antialias, box, arithmetic, backend, None)
+    return plan.call(_plan_resize, (image,), (*options, border, aligned))
 
 
 def _other_axes(shapes: Shapes, options: Mapping[str, Any]) -> Layout:
@@ -130,8 +130,8 @@ def _other_axes(shapes: Shapes, options: Mapping[str, Any]) -> Layout:
         axes = range(-len(options["size"]), 0)
     if not isinstance(axes, Sequence) or not all(isinstance(axis, int) for axis in axes):
         axes = range(count)  # an error later
-    taken = {axis % count for axis in axes} if count else set()
-    labels = tuple(None if axis in taken else axis for axis in range(count))
+    resized_axes = {axis % count for axis in axes} if count else set()
+    labels = tuple(None if axis in resized_axes else axis for axis in range(count))
     return Layout({"array": labels}, (labels,))
 
 
@@ -186,8 +186,8 @@ def resize_axes(
         wanted = f"of one of the types {checks.names_of(checks.FLOATS + checks.INTEGERS)}"
         wanted += f", with 'nearest' also {checks.names_of(checks.LABELS)}"
         checks.fail(name, "array", wanted, array.dtype, TypeError)
-    given = (interpolation, antialias, arithmetic, border, aligned, AXES_ARITHMETICS)
-    rule = arithmetics.parse_rule(name, *given)
+    options = (interpolation, antialias, arithmetic, border, aligned, AXES_ARITHMETICS)
+    rule = arithmetics.parse_rule(name, *options)
     fits = rule.interpolation == "nearest"
     checks.check_labels(name, "interpolation", interpolation, array.dtype, "'nearest'", fits)
     lengths = _lengths(name, size)
@@ -203,10 +203,10 @@ def resize_axes(
         shape = [dict(pairs).get(axis, length) for axis, length in enumerate(array.shape)]
         return array.new_empty(shape)
     module = select_backend(name, "auto", array, rule)
-    found = resize_along(module, array, pairs, rule)
+    values = resize_along(module, array, pairs, rule)
     if rule.arithmetic == "skimage" and rule.interpolation != "nearest":
-        found = within_range(found, array, numbers)
-    return found
+        values = within_range(values, array, numbers)
+    return values
 
 
 def _lengths(name: str, size: Any) -> list[int]:
@@ -240,13 +240,13 @@ def _axes(name: str, axes: Any, count: int, array: Tensor) -> list[int]:
     if not all(isinstance(a, WHOLE_NUMBERS) and not isinstance(a, bool) for a in axes):
         checks.fail(name, "axes", wanted, f"{axes!r:.60}", TypeError)
     plain = [plain_integer(axis) for axis in axes]
-    found = [axis % ndim for axis in plain if -ndim <= axis < ndim]
-    if len({*found}) != len(plain):
+    result = [axis % ndim for axis in plain if -ndim <= axis < ndim]
+    if len({*result}) != len(plain):
         checks.fail(name, "axes", wanted, f"{axes!r:.60}")
     if len(plain) != count:
         wanted = f"{len(plain)} numbers, one for each of `axes`, {tuple(plain)}"
         checks.fail(name, "size", wanted, f"{count}")
-    return found
+    return result
 
 
 def _scaled(size: Any, image: Tensor, box: Any) -> tuple[int, int]:
@@ -255,11 +255,11 @@ def _scaled(size: Any, image: Tensor, box: Any) -> tuple[int, int]:
     if box is not None:
         checks.fail("resize", "size", "(h, w), two integers, with a box", size)
     if isinstance(size, float):
-        made = [round(side * size) if 0 < size < math.inf else 0 for side in (height, width)]
-        if min(made) < 1:
+        sides = [round(side * size) if 0 < size < math.inf else 0 for side in (height, width)]
+        if min(sides) < 1:
             wanted = f"a factor that leaves at least one of {height} rows and {width} columns"
             checks.fail("resize", "size", wanted, size)
-        return made[0], made[1]
+        return sides[0], sides[1]
     size = plain_integer(size)
     if size < 1:
         checks.fail("resize", "size", "a shorter side of at least 1", size)
@@ -301,9 +301,9 @@ def _plan_resize(
     # a box of shares warns each time
     plain = not image.requires_grad and image.dtype not in checks.LABELS
     if keeps and plain and (box is None or max(box) > 1) and module is backend_module("cpu", rule):
-        made = module.kept(image, wanted, rule, edges)
-        if made is not None:
-            return lambda image: restore_memory_format(made(image), image)
+        run = module.kept(image, wanted, rule, edges)
+        if run is not None:
+            return lambda image: restore_memory_format(run(image), image)
     result = resize_with(module, as_bits(image), wanted, rule, edges, factors)
     return Once(as_labels(restore_memory_format(result, image), image.dtype))
 
@@ -342,17 +342,17 @@ def _edges(name: str, box: Any, image: Tensor, rule: ResizeRule) -> tuple[Edges,
     checks.check_values(name, "box", ~good, wanted, box.detach())
     warn_if_relative_boxes(name, box, (height, width), "box")
     warn_if_16_bit_numbers(name, "box", box, ((height, width),))
-    known = peel(box)
-    if known is None or known.is_meta:
+    values = peel(box)
+    if values is None or values.is_meta:
         if rule.arithmetic == "pillow":
             wanted = "four numbers, or a tensor that holds values, with arithmetic='pillow'"
             checks.fail(name, "box", wanted, "one under vmap, torch.compile, export or on meta")
-        known = None
-    if known is None or (known.device.type != "cpu" and rule.arithmetic == "exact"):
+        values = None
+    if values is None or (values.device.type != "cpu" and rule.arithmetic == "exact"):
         # if values cannot be read: at most as long as the image, and NaN for an invalid box
         x1, y1, x2, y2 = (torch.where(good, edge, torch.nan) for edge in (x1, y1, x2, y2))
         return Edges(x1, x2, width), Edges(y1, y2, height)
-    u1, v1, u2, v2 = (edge.item() for edge in known.detach().double().unbind(-1))
+    u1, v1, u2, v2 = (edge.item() for edge in values.detach().double().unbind(-1))
     along_x, along_y = Edges(u1, u2, u2 - u1), Edges(v1, v2, v2 - v1)
     if not arithmetics.box_has_gradient(box, rule):
         return along_x, along_y

@@ -119,9 +119,9 @@ def warp_affine(
     tensor([[[0., 0., 1.],
              [0., 3., 4.]]])
     """
-    given = ("warp_affine", (2, 3), size, interpolation, border, border_value, inverse)
-    given += (background, antialias, image_gradient, arithmetic, backend)
-    return plan.call(_plan_warp, (image, matrix), given)
+    options = ("warp_affine", (2, 3), size, interpolation, border, border_value, inverse)
+    options += (background, antialias, image_gradient, arithmetic, backend)
+    return plan.call(_plan_warp, (image, matrix), options)
 
 
 @batched(image=3, matrix=2, border_value=1, background=3)
@@ -150,9 +150,9 @@ def warp_perspective(
     tensor([[[0., 1., 2.],
              [3., 4., 5.]]])
     """
-    given = ("warp_perspective", (3,), size, interpolation, border, border_value, inverse)
-    given += (background, antialias, image_gradient, arithmetic, backend)
-    return plan.call(_plan_warp, (image, matrix), given)
+    options = ("warp_perspective", (3,), size, interpolation, border, border_value, inverse)
+    options += (background, antialias, image_gradient, arithmetic, backend)
+    return plan.call(_plan_warp, (image, matrix), options)
 
 
 def _plan_warp(
@@ -166,10 +166,10 @@ def _plan_warp(
     image_gradient, arithmetic, backend_name = names
     image = checks.check_image(name, "image", image, labels=True)
     rule = parse_rule(name, interpolation, border, arithmetic, splines=True)
-    named = (size, inverse, antialias, image_gradient, backend_name)
-    options = validated_options(name, image, rule, *named)
+    others = (size, inverse, antialias, image_gradient, backend_name)
+    options = validated_options(name, image, rule, *others)
     size, backend = options.size, options.backend
-    given, matrix = matrix, checks.as_float(name, "matrix", matrix, image.device, torch.float64)
+    original, matrix = matrix, checks.as_float(name, "matrix", matrix, image.device, torch.float64)
     checks.check_matrix_shape(name, "matrix", matrix, rows)
     if matrix.shape[-2] > rows[0]:
         projective = (matrix[..., 2, :2] != 0).any(-1) | (matrix[..., 2, 2] != 1)
@@ -187,16 +187,16 @@ def _plan_warp(
     bits, by_spline = as_bits(image), is_spline(rule.interpolation)
     direct = antialias is False and image_gradient == "exact" and not by_spline
     if keeps and direct:
-        made = kept_plan(backend, image, given, size, fill, rule, forward=not inverse)
-        if made is not None:
-            return made
+        run = kept_plan(backend, image, original, size, fill, rule, forward=not inverse)
+        if run is not None:
+            return run
     if direct and not inverse:
         result = backend.warp_forward(bits, matrix, size, fill, rule, **more)
     else:
         to_source = matrix.double() if inverse else backend.inverse_map(matrix.double())
         if by_spline:
-            found = coefficients(backend, image, fill, rule)
-            bits, to_source = found.image, found.matrix(to_source)
+            filtered = coefficients(backend, image, fill, rule)
+            bits, to_source = filtered.image, filtered.matrix(to_source)
         if not inverse and rule.arithmetic != "exact":
             more["values_at"] = inverse_map(matrix.detach().double(), singular=0.0)
         plain_warp = partial(_plain_warp, options, more)
@@ -261,9 +261,9 @@ def remap(
     tensor([[[0.5000, 5.0000]]])
     """
     name = "remap"
-    given = (interpolation, border, border_value, background, relative, antialias)
-    given += (arithmetic, backend)
-    return plan.call(_plan_remap, (image, points), (name, *given))
+    options = (interpolation, border, border_value, background, relative, antialias)
+    options += (arithmetic, backend)
+    return plan.call(_plan_remap, (image, points), (name, *options))
 
 
 def _plan_remap(keeps: bool, image: Tensor, points: Any, name: str, *keywords: Any) -> Plan | Once:
@@ -273,13 +273,13 @@ def _plan_remap(keeps: bool, image: Tensor, points: Any, name: str, *keywords: A
     image = checks.check_image(name, "image", image, labels=True)
     rule = parse_rule(name, interpolation, border, arithmetic, splines=True)
     checks.check_bool(name, "relative", relative)
-    given = (name, image, points, rule, border_value, background, backend)
-    return _plan_sampling(keeps, *given, relative=relative, antialias=antialias)
+    arguments = (name, image, points, rule, border_value, background, backend)
+    return _plan_sampling(keeps, *arguments, relative=relative, antialias=antialias)
 
 
-def remap_by(*given: Any, **options: Any) -> Tensor:
+def remap_by(*arguments: Any, **options: Any) -> Tensor:
     """`remap` under a rule, with the other arguments of `_plan_sampling`."""
-    return plan.once(_plan_sampling(False, *given, **options))
+    return plan.once(_plan_sampling(False, *arguments, **options))
 
 
 def _plan_sampling(
@@ -306,7 +306,7 @@ def _plan_sampling(
     image = checks.check_image(name, "image", image, labels=True, look=False)
     check_options(name, rule, False, antialias, "exact")
     module = backend_for(name, backend, image, rule)
-    given, points = points, checks.as_float(name, argument, points, image.device, torch.float64)
+    original, points = points, checks.as_float(name, argument, points, image.device, torch.float64)
     checks.check_device(name, argument, points, image.device)
     if points.ndim < 3 or points.shape[-1] != 2 or 0 in points.shape[-3:]:
         checks.fail(name, argument, "of shape (..., h, w, 2)", checks.shape_of(points))
@@ -324,15 +324,15 @@ def _plan_sampling(
     sides, look = image.shape[-2:], not relative and made_of is None
     by_spline = is_spline(rule.interpolation)
     if keeps and antialias is False and not (sum_start or options or by_spline):
-        made = kept_plan(module, image, given, shape[-2:], fill, rule, relative=relative)
-        if made is not None:
-            return partial(_look_and_run, name, sides, made) if look else made
+        run = kept_plan(module, image, original, shape[-2:], fill, rule, relative=relative)
+        if run is not None:
+            return partial(_look_and_run, name, sides, run) if look else run
     if look:
         warn_if_no_pixels(name, points, sides)
     bits = as_bits(image)
     if by_spline:
-        found = coefficients(module, image, fill, rule)
-        bits, points = found.image, found.points(points)
+        filtered = coefficients(module, image, fill, rule)
+        bits, points = filtered.image, filtered.points(points)
     if antialias is not False:
         plain = partial(sample, rule=rule)
         wide = partial(plain, wide=True) if takes_wide(module, bits, points, fill) else None
@@ -346,11 +346,11 @@ def _plan_sampling(
 
 
 def _look_and_run(
-    name: str, sides: Sequence[int], made: Plan, image: Tensor, points: Tensor
+    name: str, sides: Sequence[int], run: Plan, image: Tensor, points: Tensor
 ) -> Tensor:
     """A plan that also looks at the points, (..., h, w, 2), of each call."""
     warn_if_no_pixels(name, points, sides)
-    return made(image, points)
+    return run(image, points)
 
 
 @batched(image=3, points=2, border_value=1)
@@ -391,7 +391,7 @@ def sample_pixels(
         return image.new_zeros((*batch, image.shape[-3], 0))
     points, bits = points[..., None, :, :], as_bits(image)
     if is_spline(rule.interpolation):
-        found = coefficients(module, image, fill, rule)
-        made = module.sample(found.image, found.points(points), fill, rule)
-        return convert(made, image.dtype)[..., 0, :]
+        filtered = coefficients(module, image, fill, rule)
+        values = module.sample(filtered.image, filtered.points(points), fill, rule)
+        return convert(values, image.dtype)[..., 0, :]
     return as_labels(module.sample(bits, points, fill, rule), image.dtype)[..., 0, :]

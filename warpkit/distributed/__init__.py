@@ -137,14 +137,14 @@ class Split:
         if value.device_mesh != self.mesh:
             wanted = f"on the mesh of `{self.first}`, {self.mesh}"
             checks.fail(self.name, argument, wanted, value.device_mesh)
-        found: dict[Hashable, Dims] = {}
+        dims_of: dict[Hashable, Dims] = {}
         for m, placement in enumerate(value.placements):
             if type(placement) is Shard and self._splits(argument, placement.dim):
                 label = self.labels[argument][placement.dim]
-                found[label] = (*found.get(label, ()), m)
+                dims_of[label] = (*dims_of.get(label, ()), m)
             elif type(placement) is not Replicate:
                 self._refuse(argument)
-        for label, dims in found.items():
+        for label, dims in dims_of.items():
             if self.sharded.setdefault(label, dims) != dims:
                 where = f"dimensions {self.sharded[label]} of the mesh, as other arguments are"
                 self._refuse(argument, f"sharded over the {where}")
@@ -168,8 +168,8 @@ class Split:
         agree."""
         for m in self.active:
             labels = {label for label, dims in self.sharded.items() if m in dims}
-            kept = {label for labels in self.results for label in labels} & labels
-            if not kept or (len(labels) > 1 and labels != {"image", "object"}):
+            sharded = {label for labels in self.results for label in labels} & labels
+            if not sharded or (len(labels) > 1 and labels != {"image", "object"}):
                 self._refuse_together(m, labels)
         images, objects = (set(self.sharded.get(label, ())) for label in ("image", "object"))
         if objects and not images <= objects:

@@ -76,10 +76,10 @@ def prepare(
     worker = Worker(_function(pipeline), column, output, "cuda" if gpu else "cpu")
     options: dict[str, Any] = {"batch_size": rows, "batch_format": "pyarrow"}
     if gpu:  # an actor keeps its GPU context; a task might not
-        kept = ray.data.ActorPoolStrategy(min_size=1)
+        pool = ray.data.ActorPoolStrategy(min_size=1)
         arguments = (worker,)
         return dataset.map_batches(
-            OnGpu, fn_constructor_args=arguments, num_gpus=1, compute=kept, **options
+            OnGpu, fn_constructor_args=arguments, num_gpus=1, compute=pool, **options
         )
     return dataset.map_batches(worker, num_cpus=1, **options)
 

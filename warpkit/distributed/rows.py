@@ -76,8 +76,8 @@ class Worker:
                 found[row], picture = Result(None, _reason(error)), PROBE
             pictures.append(picture)
         for rows in groups.values():
-            made = self._run([pictures[row] for row in rows])
-            for row, result in zip(rows, made, strict=True):
+            outputs = self._run([pictures[row] for row in rows])
+            for row, result in zip(rows, outputs, strict=True):
                 found[row] = result
         return [result for result in found if result is not None]
 
@@ -95,13 +95,13 @@ class Worker:
         # (N, C, H, W) without a copy: resizing such bytes takes 0.4 of the time for planes
         images = torch.from_numpy(np.stack(pictures)).permute(0, 3, 1, 2).to(self.device)
         with torch.no_grad():
-            made = self.pipeline(images)
+            outputs = self.pipeline(images)
         wanted = f"a function that returns a tensor or an array of {len(pictures)} results"
-        if not isinstance(made, (Tensor, np.ndarray, *checks.LISTS)):
-            checks.fail(NAME, "pipeline", wanted, type(made).__name__, TypeError)
-        if checks.shape_if_any(made)[:1] != (len(pictures),) and len(made) != len(pictures):
-            checks.fail(NAME, "pipeline", wanted, checks.shape_if_any(made))
-        return [_as_array(result) for result in made]
+        if not isinstance(outputs, (Tensor, np.ndarray, *checks.LISTS)):
+            checks.fail(NAME, "pipeline", wanted, type(outputs).__name__, TypeError)
+        if checks.shape_if_any(outputs)[:1] != (len(pictures),) and len(outputs) != len(pictures):
+            checks.fail(NAME, "pipeline", wanted, checks.shape_if_any(outputs))
+        return [_as_array(result) for result in outputs]
 
     def _probed(self) -> NDArray[Any] | None:
         """The result for a test picture, for its shape and type; None if that fails, too."""
@@ -164,13 +164,13 @@ def column_of(results: Sequence[Result], probe: Callable[[], NDArray[Any] | None
 
     arrays = [result.array for result in results]
     is_null = [array is None for array in arrays]
-    known = [array for array in arrays if array is not None]
-    if not known:
+    present = [array for array in arrays if array is not None]
+    if not present:
         probed = probe()
-        known = [np.zeros(0, np.float32) if probed is None else probed]
-    empty = np.zeros_like(known[0])
+        present = [np.zeros(0, np.float32) if probed is None else probed]
+    empty = np.zeros_like(present[0])
     filled = [empty if array is None else array for array in arrays]
-    same = len({(array.shape, array.dtype) for array in known}) == 1
+    same = len({(array.shape, array.dtype) for array in present}) == 1
     if same:
         column = extensions.ArrowTensorArray.from_numpy(np.stack(filled))
     else:

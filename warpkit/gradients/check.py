@@ -147,9 +147,9 @@ def _difference(
     """The central difference of the weighted sum along one entry of input `i`."""
     ends = []
     for step in (STEP, -STEP):
-        moved = [value.clone() if _is_floating(value) else value for value in values]
-        moved[i][index] += step
-        ends.append(float(_weighted_sum(function(*moved)).detach()))
+        arguments = [value.clone() if _is_floating(value) else value for value in values]
+        arguments[i][index] += step
+        ends.append(float(_weighted_sum(function(*arguments)).detach()))
     return (ends[0] - ends[1]) / (2 * STEP)
 
 

@@ -102,8 +102,8 @@ class ReadPixels:
     def output(self) -> str:
         """A summary of the output pixels, in one line."""
         near = (self.points.abs() < LIMIT).all(-1)  # false for NaN
-        shown = self.warp(self.image, self.rule, weighted=True)
-        border = (shown[..., 0, :, :] == 0) & near
+        weights = self.warp(self.image, self.rule, weighted=True)
+        border = (weights[..., 0, :, :] == 0) & near
         total, nowhere = border.numel(), int((~near).expand(border.shape).sum())
         text = f"{total:,} output pixels: {int(border.sum()):,} show the border alone, "
         return text + f"{nowhere:,} have no source point (NaN, or 2^31 and beyond)"

@@ -43,8 +43,8 @@ def neighbours(
     at, valid = position(index, length, border)
     base = at.detach().floor()
     below = base.long()
-    found = [resolve(row, length, border)[0] for row in (below, below + 1)]
-    return found, axis_weights(at - base, "bilinear"), valid
+    rows = [resolve(row, length, border)[0] for row in (below, below + 1)]
+    return rows, axis_weights(at - base, "bilinear"), valid
 
 
 def take(array: Tensor, dim: int, rows: Tensor) -> Tensor:
@@ -68,9 +68,9 @@ def replace(table: Tensor, index: Tensor, values: Tensor) -> Tensor:
     target = whole_rows(index, length, "replicate")
     order = torch.arange(target.shape[0], device=target.device)
     last = target.new_full((length,), -1).scatter_reduce(0, target, order, "amax")
-    written = take(values, 0, last.clamp(min=0))
+    last_values = take(values, 0, last.clamp(min=0))
     # a selection, not a sum with weights 0 and 1, in which an overwritten NaN would remain
-    return torch.where((last >= 0)[:, None], written, table)
+    return torch.where((last >= 0)[:, None], last_values, table)
 
 
 def write_between(table: Tensor, index: Tensor, values: Tensor) -> Tensor:
@@ -89,9 +89,9 @@ def write_between(table: Tensor, index: Tensor, values: Tensor) -> Tensor:
     target, order = torch.sort(target, stable=True)
     weights = take(torch.stack((whole, part), -1).reshape(-1).to(table.dtype), 0, order)
     share = final_weights(weights, target)
-    kept = 1 - add(length, target, share)
-    written = take(values, 0, order // 2) * share[:, None]
-    return table * kept[:, None] + add(length, target, written)
+    remainder = 1 - add(length, target, share)
+    shares = take(values, 0, order // 2) * share[:, None]
+    return table * remainder[:, None] + add(length, target, shares)
 
 
 def blend(table: Tensor, weights: Tensor, values: Tensor) -> Tensor:
