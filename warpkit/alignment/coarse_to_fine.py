@@ -42,7 +42,7 @@ LEAST_OVERLAP = 0.1
 """The least overlap, as a part of the smaller image's weight."""
 
 SEARCHED_PIXELS = 576
-"""The least number of pixels of the smaller image at the searched level, if there are that many."""
+"""The least number of pixels of the smaller image at the searched level, unless it has fewer."""
 
 NEAR, FAR = (4, 2, 1), (12, 6, 2)
 """Starting points refined at the searched level, at the next finer one, and down to the finest but

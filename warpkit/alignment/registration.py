@@ -153,7 +153,7 @@ def _aligned(moving: Tensor, fixed: Tensor, *rest: Any) -> Alignment:
 
 
 def _in_chunks(call: Arguments) -> Fits:
-    """Aligns as many pairs at once as is fastest."""
+    """Aligns pairs in groups of the fastest size."""
     pairs, count = call.pairs, len(call.pairs.moving)
     values = max(pairs.moving[0].numel(), pairs.fixed[0].numel()) if count else 1
     at_once = max(AT_ONCE.get(pairs.moving.device.type, AT_ONCE["cuda"]) // values, 1)

@@ -151,7 +151,7 @@ class Fused(v2.Compose):
         )
 
     def _check_params(self, params: Any) -> None:
-        """They must come from `make_params`, for as many transforms."""
+        """They must come from `make_params`, for the same number of transforms."""
         draws = params.get("draws") if isinstance(params, dict) else None
         each = draws if self.per_image and isinstance(draws, list) else [draws]
         if not all(isinstance(d, list) and len(d) == len(self.transforms) for d in each):

@@ -54,8 +54,7 @@ def rules_for(pairs: Sequence[PicturePair], places: Sequence[Place]) -> list[Arr
 
 
 def _best_geometries(places: Sequence[Place]) -> tuple[list[Geometry], set[int]] | None:
-    """The geometries that agree with the most places or nearly as many, and the places of the
-    best."""
+    """The geometries that agree with the most places, or nearly, and the places of the best."""
     looks = [
         [place.whole for place in places if place.whole is not None],
         [look for place in places if (look := place.cropped or place.whole) is not None],

@@ -46,7 +46,7 @@ PART = 96
 """The side of the part of a picture that is compared with all files; a multiple of 16."""
 
 EDGE = 16
-"""What a file does within this many pixels of a part's edge depends on the pixels beyond it."""
+"""The distance from a part's edge within which a file's pixels depend on those beyond it."""
 
 
 def loses_faint_pixels(program: Program) -> bool:

@@ -105,7 +105,7 @@ def _simple_perspectives(matrix: Array, places: Array, rims: tuple[Array, ...]) 
 
 
 def _to_digits(matrix: Array, digits: Array) -> Array:
-    """The entries of a matrix, each to so many decimals, at least none."""
+    """The entries of a matrix, each rounded to its number of decimals."""
     pairs = zip(matrix.ravel(), np.maximum(digits, 0).ravel(), strict=True)
     return np.array([round(float(v), int(n)) for v, n in pairs]).reshape(matrix.shape)
 
@@ -132,7 +132,7 @@ def _simple(matrix: Array) -> Iterator[Array]:
 
 
 def _rounded(matrix: Array, digits: int) -> Array:
-    """Linear entries to so many digits, offsets to one less at least."""
+    """Linear entries rounded to `digits` decimals, offsets to one less, at least to none."""
     rounded = np.round(matrix, digits)
     rounded[:, 2] = np.round(matrix[:, 2], max(0, digits - 1))
     return rounded

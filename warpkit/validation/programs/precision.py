@@ -22,7 +22,7 @@ ROUNDOFF = {"float16": 5e-4, "bfloat16": 4e-3}
 """Half a last bit, relative; for float32 and wider 3e-7, for a few operations."""
 
 DISCRETE = 300
-"""Results with at most so many different levels are taken for 8 bits (and a padding)."""
+"""The largest number of levels of results that are taken for 8 bits (and a padding)."""
 
 
 def ulp(numbers: Array, dtype: str) -> Array:

@@ -30,8 +30,8 @@ BYTES = "bytes"
 MAX_CALLS = 240
 """The largest number of calls for one kind of picture; most programs need 60 to 110.
 
-As many more are allowed if a JPEG file comes first. If results have fewer than 33,000 values more
-calls are needed, as the proof compares 200,000."""
+The same number is allowed again if a JPEG file comes first. Results of fewer than 33,000 values
+need more calls, as the proof compares 200,000."""
 
 FIRST_SHAPES = ((480, 640), (1290, 1410), (224, 224), (64, 64))
 """Shapes for the first call; the later ones are tried if the program raises an error."""

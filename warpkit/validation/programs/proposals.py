@@ -141,7 +141,7 @@ def _round_first(low: int, high: int) -> list[int]:
 
 
 def by_area(looks: Sequence[Look], multiples: Sequence[int]) -> Iterator[Geometry]:
-    """A budget of pixels: as many at least, as many at most."""
+    """A budget of pixels: the least number and the largest."""
     for of in multiples:
         least, most = [0.0, math.inf], [0.0, math.inf]
         for look in looks:
@@ -172,7 +172,7 @@ def _squared(look: Look, of: int, below: int, above: int) -> tuple[float, float]
 
 
 def _budgets(low: float, high: float, of: int) -> list[int]:
-    """Usual budgets from low to high: areas of so many squares, powers of ten and two."""
+    """Usual budgets from low to high: areas of squares, powers of ten and two."""
     if high == math.inf:
         return [1 << 40]
     if low == 0:

@@ -221,7 +221,7 @@ def _warped(matrix: tuple[Any, ...] | None) -> str:
 
 
 def _budget(size: Any) -> str:
-    """From so many pixels to so many, where the limits are known."""
+    """A range of pixels in words, where its limits are known."""
     if not isinstance(size, tuple):
         return ""
     least, most = size

@@ -37,10 +37,10 @@ FLOAT_ROOM = 1.5e-3
 """The same for floats: results of Pillow, torch and "exact" agree to within this."""
 
 VALUES = 200_000
-"""The number of values to compare before ties count as ties; the proof compares as many again."""
+"""The number of values to compare before ties count as ties; the proof compares the same number."""
 
 FEW = 8
-"""Of so many pictures that may tell rules apart one is tried first: placing all takes long."""
+"""The first trial takes every eighth picture that may tell rules apart: placing all takes long."""
 
 PROMISING = 0.02
 """If more of one channel's values differ, the other two channels are not compared."""
@@ -259,7 +259,7 @@ class Search:
         return list(dict.fromkeys([*ordered[:SEARCHED], *kinds.values()]))
 
     def settle(self, height: int, width: int) -> bool | None:
-        """Keep what fits one more picture; False if nothing does, None if it is rejected."""
+        """Keep what fits another picture; False if nothing does, None if it is rejected."""
         picture = pictures.noise(height, width, 100 + len(self.shapes) + len(self.trouble))
         try:
             picture, levels = self.sample(picture)
@@ -318,7 +318,7 @@ class Search:
         ]
         for k in range(14):
             if k >= len(shapes) and (self.compared >= VALUES or len(self.pairs) == 1):
-                break  # more values would only settle ties; the proof compares as many again
+                break  # more values would only settle ties; the proof compares the same number
             height, width = shapes[k % len(shapes)]
             self.settle(height + k // 4 * 2, width + k // 4 * 3)
 

@@ -57,7 +57,7 @@ EVIDENCE = 3
 """The number of pictures with differing values that are kept."""
 
 REFUSED = 24
-"""After this many rejected pictures the proof ends without them."""
+"""The number of rejected pictures after which the proof ends without them."""
 
 CONTENTS: dict[str, Callable[[int, int, int], Picture]] = {
     "dark": pictures.dark,
@@ -92,7 +92,7 @@ class Proof:
     def add(
         self, probe: ProofPicture, picture: Picture, levels: NDArray[np.float64], apart: Difference
     ) -> None:
-        """Add the comparison of one more picture."""
+        """Add the comparison of a picture."""
         self.differing += min(apart.differing, levels.size)
         self.compared += levels.size
         self.largest = max(self.largest, apart.largest if np.isfinite(apart.largest) else 255.0)
