@@ -106,12 +106,12 @@ def photographs() -> dict[str, Tensor]:
     else:
         for name in ("camera", "cat", "moon"):
             images[name] = Image.fromarray(getattr(data, name)())
-    found = {}
+    pictures = {}
     for name, image in images.items():
         image = image.convert("L")
         image.thumbnail((512, 512), Image.Resampling.LANCZOS)
-        found[name] = torch.from_numpy(np.array(image)).double()[None] / 255
-    return found
+        pictures[name] = torch.from_numpy(np.array(image)).double()[None] / 255
+    return pictures
 
 
 def make_pair(
@@ -235,8 +235,8 @@ def by_ecc_pyramid(pair: Pair, model: str) -> Tensor:
         scale = np.diag((2.0**number, 2.0**number, 1.0))
         start = (np.linalg.inv(scale) @ matrix @ scale)[:rows].astype(np.float32)
         criteria = (3, 100, 1e-6)
-        _, found = cv2.findTransformECC(*levels[number], start, motion, criteria, None, 5)
-        full = np.vstack((found, (0, 0, 1))) if rows == 2 else found
+        _, warp = cv2.findTransformECC(*levels[number], start, motion, criteria, None, 5)
+        full = np.vstack((warp, (0, 0, 1))) if rows == 2 else warp
         matrix = scale @ full @ np.linalg.inv(scale)
     return torch.linalg.inv(torch.from_numpy(matrix))
 
@@ -246,8 +246,8 @@ def by_ecc_multiscale(pair: Pair, model: str) -> Tensor:
     params = cv2.ECCParameters()
     params.motionType = cv2_motion(model)
     start = np.eye(3 if model == "perspective" else 2, 3, dtype=np.float32)
-    _, found = cv2.findTransformECCMultiScale(*cv2_images(pair), start, params)
-    full = found if len(found) == 3 else np.vstack((found, (0, 0, 1)))
+    _, matrix = cv2.findTransformECCMultiScale(*cv2_images(pair), start, params)
+    full = matrix if len(matrix) == 3 else np.vstack((matrix, (0, 0, 1)))
     return torch.linalg.inv(torch.from_numpy(full.astype(np.float64)))
 
 
@@ -256,13 +256,13 @@ def by_kornia(pair: Pair, model: str) -> Tensor:
     from kornia.geometry import ImageRegistrator
 
     name = "homography" if model in ("affine", "perspective") else "similarity"
-    found = ImageRegistrator(name).register(pair.moving[None], pair.fixed[None])[0]
+    matrix = ImageRegistrator(name).register(pair.moving[None], pair.fixed[None])[0]
     (height, width), (h, w) = pair.moving.shape[-2:], pair.fixed.shape[-2:]
     # fixed -> moving: of a grid from -1 to 1 at the corner pixels' centres, which is then sampled
     # with -1 and 1 at the image's edges
     grid = torch.tensor([[2 / (w - 1), 0, -1], [0, 2 / (h - 1), -1], [0, 0, 1]])
     pixels = [[width / 2, 0, (width - 1) / 2], [0, height / 2, (height - 1) / 2], [0, 0, 1]]
-    return torch.linalg.inv((torch.tensor(pixels) @ found.detach() @ grid).double())
+    return torch.linalg.inv((torch.tensor(pixels) @ matrix.detach() @ grid).double())
 
 
 def by_skimage(pair: Pair, model: str) -> Tensor:
@@ -274,12 +274,12 @@ def by_skimage(pair: Pair, model: str) -> Tensor:
     return torch.tensor([[1.0, 0.0, x], [0.0, 1.0, y]], dtype=torch.float64)
 
 
-def corner_rms(found: Tensor, true: Tensor, size: tuple[int, int]) -> float:
-    """Pixels, over the corners of an image of `size`; found (2 or 3, 3), true (3, 3)."""
+def corner_rms(matrix: Tensor, true: Tensor, size: tuple[int, int]) -> float:
+    """Pixels, over the corners of an image of `size`; matrix (2 or 3, 3), true (3, 3)."""
     height, width = size
     corners = [(0, 0), (width - 1, 0), (width - 1, height - 1), (0, height - 1)]
     points = torch.tensor(corners, dtype=torch.float64)
-    apart = wk.transform_points(found, points) - wk.transform_points(true, points)
+    apart = wk.transform_points(matrix, points) - wk.transform_points(true, points)
     return apart.square().sum(-1).mean().sqrt().item()
 
 
@@ -291,9 +291,9 @@ def measured(
     for pair in pairs:
         begin = time.process_time()
         try:
-            found = run(pair, model)
+            matrix = run(pair, model)
             size = (pair.moving.shape[-2], pair.moving.shape[-1])
-            error = corner_rms(found, pair.matrix, size)
+            error = corner_rms(matrix, pair.matrix, size)
         except (cv2.error, RuntimeError, ValueError, np.linalg.LinAlgError):
             error = float("inf")
         seconds.append(time.process_time() - begin)

@@ -124,8 +124,8 @@ def prove_equal(case: Case) -> None:
     wanted = gradients(case.exact, case.inputs)
     assert all(exact.any() for exact in wanted)
     for call in case.others.values():
-        for found, exact in zip(gradients(call, case.inputs), wanted, strict=True):
-            assert_close(found, exact, rtol=0, atol=case.apart * float(exact.abs().max()))
+        for gradient, exact in zip(gradients(call, case.inputs), wanted, strict=True):
+            assert_close(gradient, exact, rtol=0, atol=case.apart * float(exact.abs().max()))
 
 
 def cases() -> Iterator[harness.Case]:

@@ -98,20 +98,20 @@ class Albumentations:
     def _matrix(self, steps: list[Any]) -> Tensor:
         total = torch.eye(3).double()
         for step in steps:
-            drawn, kind = step["params"], step["__class_fullname__"].split(".")[-1]
+            params, kind = step["params"], step["__class_fullname__"].split(".")[-1]
             if not step["applied"]:
                 continue
-            height, width = drawn["shape"][:2]
+            height, width = params["shape"][:2]
             matrix = torch.eye(3).double()
-            if "matrix" in drawn:
-                matrix = torch.as_tensor(drawn["matrix"]).double()
+            if "matrix" in params:
+                matrix = torch.as_tensor(params["matrix"]).double()
             if kind == "Perspective":
-                grown = width / drawn["max_width"], height / drawn["max_height"], 1.0
+                grown = width / params["max_width"], height / params["max_height"], 1.0
                 matrix = torch.tensor(grown).double().diag() @ matrix
             elif kind == "HorizontalFlip":
                 matrix[0, 0], matrix[0, 2] = -1, width - 1
             elif kind == "RandomResizedCrop":
-                x1, y1, x2, y2 = drawn["crop_coords"]
+                x1, y1, x2, y2 = params["crop_coords"]
                 for k, (low, high) in enumerate(((x1, x2), (y1, y2))):
                     matrix[k, k] = SIDE / (high - low)
                     matrix[k, 2] = (0.5 - low) * matrix[k, k] - 0.5
@@ -140,11 +140,11 @@ def ways(count: int) -> dict[str, Way]:
         return lambda images: torch.stack([transform(image) for image in images])
 
     def matrices() -> Tensor:
-        found = augment.transform_matrix
-        assert isinstance(found, Tensor)
-        return found.double()
+        by_name = augment.transform_matrix
+        assert isinstance(by_name, Tensor)
+        return by_name.double()
 
-    found = {
+    by_name = {
         "warpkit": Way(fused, None),
         "warpkit, Compose": Way(each(in_turn), None),
         "torchvision, Compose": Way(each(of_torchvision), None),
@@ -152,8 +152,8 @@ def ways(count: int) -> dict[str, Way]:
     }
     if find_spec("albumentations"):
         by_cv2 = Albumentations(chosen)
-        found["albumentations"] = Way(by_cv2, by_cv2.matrices)
-    return found
+        by_name["albumentations"] = Way(by_cv2, by_cv2.matrices)
+    return by_name
 
 
 def truth(image: Tensor, matrices: Tensor) -> tuple[Tensor, Tensor]:
@@ -170,8 +170,8 @@ def truth(image: Tensor, matrices: Tensor) -> tuple[Tensor, Tensor]:
     inside = ((points > 3) & (points < points.new_tensor([width - 4, height - 4]))).all(-1)
     grid = (2 * points + 1) / points.new_tensor([width, height]) - 1
     many = image.double().expand(len(matrices), -1, -1, -1)
-    seen = F.grid_sample(many, grid, "bicubic", "reflection", align_corners=False)
-    return F.avg_pool2d(seen, SAMPLES), F.avg_pool2d(inside.double(), SAMPLES) == 1
+    samples = F.grid_sample(many, grid, "bicubic", "reflection", align_corners=False)
+    return F.avg_pool2d(samples, SAMPLES), F.avg_pool2d(inside.double(), SAMPLES) == 1
 
 
 def errors(count: int, photograph: Tensor) -> dict[str, float]:
@@ -190,8 +190,8 @@ def errors(count: int, photograph: Tensor) -> dict[str, float]:
                 matrix = fused.map(fused.make_params([image]), image.shape[-2:])[None]
             else:
                 matrix = way.matrices()
-            seen, inside = truth(photograph, matrix)
-            true[name], masks[name] = seen[0], inside[0] & (results[name][3] > 0.999)
+            expected, inside = truth(photograph, matrix)
+            true[name], masks[name] = expected[0], inside[0] & (results[name][3] > 0.999)
         for name in results:
             own = ways(count)[name].matrices is not None
             mask = masks[name] if own else masks["torchvision, Compose"]
@@ -206,18 +206,18 @@ def measure(count: int, batch: int, photograph: Tensor) -> Iterator[dict[str, ob
     if max(wrong.values()) > MOST_ERROR:
         raise AssertionError(f"not the same picture: {wrong}")
     images = photograph.expand(batch, -1, -1, -1).contiguous()
-    made = ways(count)
-    spent = dict.fromkeys(made, 0.0)
+    by_name = ways(count)
+    spent = dict.fromkeys(by_name, 0.0)
     for seed in range(SEEDS):
 
         def seeded(seed: int = seed) -> tuple[Tensor]:
             torch.manual_seed(seed)
             return (images,)
 
-        calls = {name: way.call for name, way in made.items()}
-        for name, taken in in_turns(calls, Turns(TURNS), inputs=seeded).items():
-            spent[name] += min(taken) / SEEDS
-    for name in made:
+        calls = {name: way.call for name, way in by_name.items()}
+        for name, seconds in in_turns(calls, Turns(TURNS), inputs=seeded).items():
+            spent[name] += min(seconds) / SEEDS
+    for name in by_name:
         yield {
             "transforms": count,
             "images": batch,
@@ -241,4 +241,4 @@ def rows(_: argparse.Namespace) -> Iterator[dict[str, object]]:
 
 
 if __name__ == "__main__":
-    table(__doc__, "augmentation", rows, shown=6, threads=1)
+    table(__doc__, "augmentation", rows, columns=6, threads=1)

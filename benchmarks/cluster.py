@@ -109,10 +109,10 @@ class Watched:
     folder: str
 
     def __call__(self, batch: Any) -> Any:
-        made = self.function(batch)
+        result = self.function(batch)
         with open(os.path.join(self.folder, str(os.getpid())), "a") as file:
             file.write(f"{time.process_time()} {memory()}\n")
-        return made
+        return result
 
 
 def columns(function: Callable[[Any], Any], batch: dict[str, Any]) -> dict[str, Any]:
@@ -129,7 +129,7 @@ def planned(dataset: Any, way: str, folder: str) -> Any:
 
 
 def kill_one(folder: str, calls: int, killed: list[int], ended: threading.Event) -> None:
-    """Kill the most recently active worker after so many calls."""
+    """Kill the most recently active worker after `calls` calls."""
     while not ended.wait(0.002):
         files = sorted(Path(folder).iterdir(), key=lambda path: path.stat().st_mtime)
         if files and sum(len(path.read_text().splitlines()) for path in files) >= calls:
@@ -166,10 +166,10 @@ def run_on_ray(dataset: Any, way: str, kill: bool = False) -> Run:
             killer.join()
             assert killed, "nothing was killed"
         lines = [path.read_text().splitlines() for path in Path(folder).iterdir()]
-    written = [np.array([line.split() for line in each], float) for each in lines]
-    spent = sum(each[-1, 0] - each[0, 0] for each in written)
-    calls = sum(len(each) - 1 for each in written)
-    most = max(each[:, 1].max() for each in written)
+    logs = [np.array([line.split() for line in each], float) for each in lines]
+    spent = sum(each[-1, 0] - each[0, 0] for each in logs)
+    calls = sum(len(each) - 1 for each in logs)
+    most = max(each[:, 1].max() for each in logs)
     return Run(seconds, spent / max(calls, 1) / ROWS * 1e3, most, results)
 
 
@@ -177,9 +177,9 @@ def run_alone(values: Sequence[Any], way: str, times: int) -> Run:
     """Compute in this process, 32 photographs per call."""
     begun, spent = time.perf_counter(), time.process_time()
     for _ in range(times):
-        made = [WAYS[way](values[k : k + ROWS]) for k in range(0, len(values), ROWS)]
+        parts = [WAYS[way](values[k : k + ROWS]) for k in range(0, len(values), ROWS)]
     seconds, spent = time.perf_counter() - begun, time.process_time() - spent
-    rows = dict(enumerate(np.concatenate(made)))
+    rows = dict(enumerate(np.concatenate(parts)))
     return Run(seconds, spent / len(values) / times * 1e3, 0.0, rows)
 
 
@@ -187,12 +187,12 @@ def rows_of(run: Run) -> dict[int, Array]:
     """The result of each photograph, after a check that its repetitions are equal."""
     if isinstance(run.results, dict):
         return run.results
-    found: dict[int, Array] = {}
+    pixels: dict[int, Array] = {}
     for row in run.results.iter_rows():
         assert row.get("error") is None, row["error"]
-        made = np.asarray(row["pixel_values"])
-        np.testing.assert_array_equal(found.setdefault(row["id"], made), made)
-    return found
+        array = np.asarray(row["pixel_values"])
+        np.testing.assert_array_equal(pixels.setdefault(row["id"], array), array)
+    return pixels
 
 
 @dataclass
@@ -296,7 +296,7 @@ def measured_on_ray(
 
 @contextmanager
 def ray_of(workers: int) -> Iterator[None]:
-    """A Ray of so many workers, on this machine."""
+    """A Ray on this machine, with this number of workers."""
     import ray.data  # pyright: ignore[reportMissingImports]
 
     # the default of 15 would starve workers on a busy machine

@@ -169,7 +169,7 @@ def measure(case: Case, turns: int) -> Iterator[dict[str, object]]:
     if not case.gradients:
         # reads and writes as many bytes as the output has: a bound for warps of equal sizes
         calls["copy"] = lambda _i, _w, grad: grad.clone()
-    given = {
+    inputs_of = {
         name: [(image, own_map(case, name, where), grad) for image, where, grad in sets]
         for name in calls
     }
@@ -178,7 +178,7 @@ def measure(case: Case, turns: int) -> Iterator[dict[str, object]]:
     memory: dict[str, float] = {}
     for turn in range(turns + 3):
         for name, call in calls.items():
-            arguments = given[name][turn % SETS]
+            arguments = inputs_of[name][turn % SETS]
             torch.cuda.reset_peak_memory_stats()
             before = torch.cuda.memory_allocated()
             start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
@@ -196,15 +196,15 @@ def measure(case: Case, turns: int) -> Iterator[dict[str, object]]:
             extra = torch.cuda.max_memory_allocated() - before
             memory[name] = extra / (grad.numel() * grad.element_size())
             del result
-    for name, taken in times.items():
-        pairs = zip(taken, times["warpkit"], strict=True)
+    for name, seconds in times.items():
+        pairs = zip(seconds, times["warpkit"], strict=True)
         yield {
             "case": case.name,
             "does": "forward + gradients" if case.gradients else "forward",
             "interpolation": case.interpolation,
             "dtype": str(case.dtype).removeprefix("torch."),
             "way": name,
-            "ms": f"{statistics.median(taken):.4f}",
+            "ms": f"{statistics.median(seconds):.4f}",
             "times_warpkit": f"{statistics.median(a / b for a, b in pairs):.2f}",
             "host_us": f"{1e6 * min(host[name]):.0f}",
             "peak_over_output": f"{memory[name]:.2f}",

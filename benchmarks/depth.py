@@ -68,8 +68,8 @@ def by_hand(image: Tensor, depth: Tensor, matrix: Tensor, pose: Tensor) -> Tenso
     pixels = torch.stack((x, y, torch.ones_like(x))).reshape(1, 3, -1)
     points = torch.linalg.inv(matrix) @ pixels * depth.reshape(n, 1, -1)
     points = torch.cat((points, torch.ones_like(points[:, :1])), 1)
-    moved = (matrix @ pose[:, :3]) @ points
-    at = (moved[:, :2] / (moved[:, 2:] + 1e-7)).reshape(n, 2, h, w).permute(0, 2, 3, 1)
+    ends = (matrix @ pose[:, :3]) @ points
+    at = (ends[:, :2] / (ends[:, 2:] + 1e-7)).reshape(n, 2, h, w).permute(0, 2, 3, 1)
     at = at / at.new_tensor([w - 1, h - 1]) * 2 - 1
     return F.grid_sample(image, at, padding_mode="zeros", align_corners=True)
 
@@ -93,10 +93,12 @@ WARPS: dict[str, Warp] = {
 }
 
 
-def with_gradients(warp: Warp, given: Scene, grad: Tensor) -> tuple[Tensor, ...]:
+def with_gradients(warp: Warp, inputs: Scene, grad: Tensor) -> tuple[Tensor, ...]:
     """The gradients to image, depth and pose from that of the result (N, 3, h, w)."""
-    image, depth, pose = (v.detach().requires_grad_() for v in (given.image, given.depth, given[3]))
-    return torch.autograd.grad(warp(image, depth, given.matrix, pose), (image, depth, pose), grad)
+    image, depth, pose = (
+        v.detach().requires_grad_() for v in (inputs.image, inputs.depth, inputs[3])
+    )
+    return torch.autograd.grad(warp(image, depth, inputs.matrix, pose), (image, depth, pose), grad)
 
 
 def front_by_hand(image: Tensor, field: Tensor, depth: Tensor) -> Tensor:
@@ -123,34 +125,34 @@ def front_by_us(image: Tensor, field: Tensor, depth: Tensor) -> Tensor:
 
 def cases() -> Iterator[Case]:
     """Warps forward and with gradients, and splats along two flows."""
-    given, draw = scene(), torch.Generator().manual_seed(1)
+    inputs, draw = scene(), torch.Generator().manual_seed(1)
     shape = "{} x 3 x {} x {}".format(ITEMS, *SIZE)
-    wanted = ours(*given)
+    wanted = ours(*inputs)
     for name, warp in WARPS.items():  # float32 places are off by 1e-4 pixels
-        apart = (warp(*given) - wanted).abs().max()
+        apart = (warp(*inputs) - wanted).abs().max()
         assert apart < 1e-3, f"{name}: {apart}"
     aim = "1/3 of the lines by hand, 1/4 of kornia"
-    ways: dict[str, Way] = {n: partial(f, *given) for n, f in WARPS.items()}
+    ways: dict[str, Way] = {n: partial(f, *inputs) for n, f in WARPS.items()}
     yield Case(f"warp_depth, {shape}", aim, ways)
     grad = torch.randn(ITEMS, 3, *SIZE, generator=draw)
-    exact = with_gradients(ours, given, grad)
+    exact = with_gradients(ours, inputs, grad)
     for name, warp in WARPS.items():
-        for found, best in zip(with_gradients(warp, given, grad), exact, strict=True):
-            apart = (found - best).abs().sum() / best.abs().sum()
+        for gradient, best in zip(with_gradients(warp, inputs, grad), exact, strict=True):
+            apart = (gradient - best).abs().sum() / best.abs().sum()
             assert apart < 0.02, f"{name}: {apart}"  # slopes jump where a float32 place does
-    ways = {n: partial(with_gradients, f, given, grad) for n, f in WARPS.items()}
+    ways = {n: partial(with_gradients, f, inputs, grad) for n, f in WARPS.items()}
     yield Case(f"warp_depth, gradients to image, depth and pose, {shape}", aim, ways)
-    places = camera.depth_points(given.depth, given.matrix, given.pose).points
+    places = camera.depth_points(inputs.depth, inputs.matrix, inputs.pose).points
     wild = (torch.randint(-640, 641, (ITEMS, *SIZE, 2), generator=draw)) / 64.0
     wild = torch.where(wild % 1 == 0.5, wild + 1 / 64, wild)  # float32 rounds x + 0.5 otherwise
     near = torch.rand(ITEMS, 1, *SIZE, generator=draw)
     for name, field, depth in (
-        ("a camera's motion", flow.from_points(places).round(), given.depth),
+        ("a camera's motion", flow.from_points(places).round(), inputs.depth),
         ("offsets up to 10 pixels at random", wild, near),
     ):
         ways = {
-            "warpkit": partial(front_by_us, given.image, field, depth),
-            "two scatter_reduce by hand": partial(front_by_hand, given.image, field, depth),
+            "warpkit": partial(front_by_us, inputs.image, field, depth),
+            "two scatter_reduce by hand": partial(front_by_hand, inputs.image, field, depth),
         }
         first, second = (way() for way in ways.values())
         assert torch.equal(first, second)
@@ -162,13 +164,13 @@ def rows(options: argparse.Namespace) -> Iterator[dict[str, object]]:
     extra = {"kornia": version("kornia"), "noise": options.noise}
     for case in cases():
         turns = Turns(options.seconds, at_least=3, untimed=1, clock=time.process_time)
-        taken = in_turns(case.ways, turns)
-        for name, times in taken.items():
+        seconds_of = in_turns(case.ways, turns)
+        for name, times in seconds_of.items():
             row = {"case": case.name, "way": name, "ms": f"{1e3 * min(times):.4g}"}
-            row["times_warpkit"] = f"{min(times) / min(taken['warpkit']):.2f}"
-            row["median_ratio"] = f"{ratio(times, taken['warpkit']):.2f}"
+            row["times_warpkit"] = f"{min(times) / min(seconds_of['warpkit']):.2f}"
+            row["median_ratio"] = f"{ratio(times, seconds_of['warpkit']):.2f}"
             yield row | {"aim": case.aim, **about(), **extra}
 
 
 if __name__ == "__main__":
-    table(__doc__, "depth", rows, shown=14, seconds=20.0, noise="")
+    table(__doc__, "depth", rows, columns=14, seconds=20.0, noise="")

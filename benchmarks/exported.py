@@ -113,7 +113,7 @@ def measure(kind: Kind, source: tuple[int, int], size: tuple[int, int], turns: i
         for name, part, feed in zip(("ours", "own"), (ours, own), feeds, strict=True)
     }
     how = Turns(turns, untimed=0, warm=True, clock=time.thread_time)
-    least = [min(taken) * 1e3 for taken in in_turns(calls, how).values()]
+    least = [min(seconds) * 1e3 for seconds in in_turns(calls, how).values()]
     ways = ("warpkit", f"Resize {kind.mode}{' antialias' * kind.antialias}")
     graph = {
         "nodes": len(model.model_proto.graph.node),

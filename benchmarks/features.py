@@ -48,12 +48,12 @@ def matches(kind: str, pair: Pair) -> tuple[np.ndarray, np.ndarray]:
         raise ValueError("no features")
     if kind == "SIFT":
         two = [m for m in cv2.BFMatcher().knnMatch(of_one, of_other, 2) if len(m) == 2]
-        found = [near for near, far in two if near.distance < 0.75 * far.distance]
+        pairs = [near for near, far in two if near.distance < 0.75 * far.distance]
     else:
-        found = list(cv2.BFMatcher(cv2.NORM_HAMMING, crossCheck=True).match(of_one, of_other))
-    if len(found) < 4:
+        pairs = list(cv2.BFMatcher(cv2.NORM_HAMMING, crossCheck=True).match(of_one, of_other))
+    if len(pairs) < 4:
         raise ValueError("too few matches")
-    places = [one[m.queryIdx].pt for m in found], [other[m.trainIdx].pt for m in found]
+    places = [one[m.queryIdx].pt for m in pairs], [other[m.trainIdx].pt for m in pairs]
     return np.array(places[0]), np.array(places[1])
 
 
@@ -89,22 +89,22 @@ if hasattr(cv2, "findTransformECCMultiScale"):
 
 def rows(count: int = 28) -> list[Row]:
     """Every method on `count` pairs of each case."""
-    found = []
+    result = []
     for motion, model in CASES:
         pairs = make_pairs(motion, model, count, CONDITION)
         for name, run in METHODS.items():
             cv2.setRNGSeed(0)
-            found.append(measured(motion, model, CONDITION, name, run, pairs))
-    return found
+            result.append(measured(motion, model, CONDITION, name, run, pairs))
+    return result
 
 
-def write(path: Path, found: list[Row]) -> None:
+def write(path: Path, rows: list[Row]) -> None:
     """The file, with the machine and the versions."""
     machine = (processor(), torch.__version__, cv2.__version__, wk.__version__)
     with path.open("w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow((*Row._fields, "processor", "torch", "opencv", "warpkit", "date"))
-        for row in found:
+        for row in rows:
             numbers = [f"{v:.4g}" if isinstance(v, float) else v for v in row]
             writer.writerow((*numbers, *machine, time.strftime("%Y-%m-%d")))
 

@@ -99,10 +99,10 @@ def timed(words: list[str], text: str) -> tuple[float, float]:
     one = {"OMP_NUM_THREADS": "1", "MAGICK_THREAD_LIMIT": "1", "VIPS_CONCURRENCY": "1"}
     environment = {**os.environ, **one, "PYTHONPATH": str(ROOT)}
     before, start = os.times(), time.perf_counter()
-    done = subprocess.run(words, input=text, text=True, env=environment, capture_output=True)
+    process = subprocess.run(words, input=text, text=True, env=environment, capture_output=True)
     seconds, after = time.perf_counter() - start, os.times()
-    if done.returncode:
-        raise SystemExit(f"{shlex.join(words[:4])}: {done.stderr[-300:]}")
+    if process.returncode:
+        raise SystemExit(f"{shlex.join(words[:4])}: {process.stderr[-300:]}")
     spent = after.children_user + after.children_system
     return seconds, spent - before.children_user - before.children_system
 
@@ -127,14 +127,14 @@ def measure(count: int, rounds: int) -> Iterator[dict[str, object]]:
         for files, workers in ((1, 1), (count, 1), (count, 2)):
             calls = commands(names[:files], workers, folder)
             load = os.getloadavg()[0]
-            taken: dict[str, list[tuple[float, float]]] = {way: [] for way in calls}
+            seconds_of: dict[str, list[tuple[float, float]]] = {way: [] for way in calls}
             for _ in range(rounds):
                 for way, (words, text) in calls.items():
-                    taken[way].append(timed(words, text))
+                    seconds_of[way].append(timed(words, text))
             for path in (folder / f"Pillow-{workers}").iterdir():
                 ours = folder / f"warpkit-{workers}" / path.name
                 assert ours.read_bytes() == path.read_bytes(), path.name
-            least = {way: min(each) for way, each in taken.items()}
+            least = {way: min(each) for way, each in seconds_of.items()}
             for way, (seconds, _) in least.items():
                 yield {
                     "files": files,
@@ -142,7 +142,7 @@ def measure(count: int, rounds: int) -> Iterator[dict[str, object]]:
                     "way": way,
                     "ms": f"{seconds * 1e3:.0f}",
                     "times_warpkit": f"{seconds / least['warpkit'][0]:.2f}",
-                    "cpu_seconds": f"{min(cpu for _, cpu in taken[way]):.2f}",
+                    "cpu_seconds": f"{min(cpu for _, cpu in seconds_of[way]):.2f}",
                     "images_per_second": f"{files / seconds:.0f}",
                     "levels_from_pillow": f"{levels(folder, way, workers):.3f}",
                     "rounds": rounds,

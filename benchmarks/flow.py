@@ -137,7 +137,7 @@ def measure(case: Case) -> Iterator[dict[str, object]]:
             assert_close(share, torch.ones(()), rtol=0, atol=1e-3, msg=f"{case.name}: {name}")
     del results
     times = in_turns(case.ways, Turns(case.turns, untimed=0))
-    least = {name: min(taken) for name, taken in times.items()}
+    least = {name: min(seconds) for name, seconds in times.items()}
     for name, way in case.ways.items():
         yield {
             "case": case.name,

@@ -127,12 +127,12 @@ def measure(case: Case, turns: int) -> Iterator[dict[str, object]]:
     prove_equal(case)
     how = Turns(turns, untimed=2)
     seconds = in_turns(case.ways, how, inputs=partial(inputs, case, torch.float32))
-    for name, taken in seconds.items():
+    for name, times in seconds.items():
         yield {
             "case": case.name,
             "way": name,
-            "ms": f"{1e3 * statistics.median(taken):.1f}",
-            "times_warpkit": f"{ratio(taken, seconds['warpkit']):.2f}",
+            "ms": f"{1e3 * statistics.median(times):.1f}",
+            "times_warpkit": f"{ratio(times, seconds['warpkit']):.2f}",
             "turns": turns,
         }
 
@@ -145,4 +145,4 @@ def rows(options: argparse.Namespace) -> Iterator[dict[str, object]]:
 
 
 if __name__ == "__main__":
-    table(__doc__, "gradients", rows, shown=5, threads=min(2, os.cpu_count() or 1), turns=TURNS)
+    table(__doc__, "gradients", rows, columns=5, threads=min(2, os.cpu_count() or 1), turns=TURNS)

@@ -51,9 +51,9 @@ def about() -> dict[str, object]:
 def rows_of(case: Case, seconds: float) -> Iterable[dict[str, object]]:
     """One row for each way."""
     how = Turns(seconds=seconds, at_least=5, untimed=2, clock=time.process_time, rotate=True)
-    taken = in_turns(case.ways, how)
-    first = next(iter(taken.values()))
-    for name, times in taken.items():
+    seconds_of = in_turns(case.ways, how)
+    first = next(iter(seconds_of.values()))
+    for name, times in seconds_of.items():
         yield {
             "case": case.name,
             "way": name,
@@ -77,12 +77,12 @@ def table(
     name: str,
     rows: Callable[[argparse.Namespace], Iterable[dict[str, object]]],
     *,
-    shown: int = 5,
+    columns: int = 5,
     **defaults: object,
 ) -> None:
     """Print rows as they are measured, and write data/benchmarks/NAME.csv.
 
-    shown: the number of columns that are printed. defaults: options of the command line and their
+    columns: the number of columns that are printed. defaults: options of the command line and their
     values, which `rows` gets: seconds, turns, only, noise, and threads, 1 without this option.
     """
     parser = argparse.ArgumentParser(description=about_it)
@@ -91,14 +91,14 @@ def table(
     parser.add_argument("--csv", type=Path, default=FOLDER / f"{name}.csv")
     options = parser.parse_args()
     torch.set_num_threads(getattr(options, "threads", 1))
-    found = []
+    written_rows = []
     for row in rows(options):
-        found.append(row)
-        print(*list(row.values())[:shown], sep="  ", flush=True)
+        written_rows.append(row)
+        print(*list(row.values())[:columns], sep="  ", flush=True)
     with options.csv.open("w", newline="") as file:
-        writer = csv.DictWriter(file, found[0], lineterminator="\n")
+        writer = csv.DictWriter(file, written_rows[0], lineterminator="\n")
         writer.writeheader()
-        writer.writerows(found)
+        writer.writerows(written_rows)
 
 
 def main(

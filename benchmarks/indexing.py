@@ -113,14 +113,14 @@ def measure(case: Case, turns: int) -> Iterator[dict[str, object]]:
     data = inputs(case)
     calls = {name: partial(run, way, data) for name, way in case.ways.items()}
     seconds = in_turns(calls, Turns(turns, untimed=2))
-    for name, taken in seconds.items():
+    for name, times in seconds.items():
         yield {
             "case": case.name,
             "indices": case.indices,
             "rows": case.rows,
             "way": name,
-            "forward_backward_ms": f"{1e3 * statistics.median(taken):.2f}",
-            "times_warpkit": f"{ratio(taken, seconds['warpkit']):.2f}",
+            "forward_backward_ms": f"{1e3 * statistics.median(times):.2f}",
+            "times_warpkit": f"{ratio(times, seconds['warpkit']):.2f}",
             "turns": turns,
         }
 
@@ -133,4 +133,4 @@ def rows(options: argparse.Namespace) -> Iterator[dict[str, object]]:
 
 
 if __name__ == "__main__":
-    table(__doc__, "indexing", rows, shown=6, threads=2, turns=TURNS)
+    table(__doc__, "indexing", rows, columns=6, threads=2, turns=TURNS)

@@ -57,10 +57,10 @@ def photograph(name: str) -> Tensor:
 def pictures() -> dict[str, Tensor]:
     """Batches (N, 3, H, W): crops of photographs; photographs beside each other; one enlarged."""
     names = ("astronaut", "coffee", "rocket")
-    astronaut, coffee, _ = found = [photograph(name) for name in names]
-    crops = [found[n][..., x : x + 256] for n in (1, 2) for x in (0, 64, 128)]
+    astronaut, coffee, _ = photographs = [photograph(name) for name in names]
+    crops = [photographs[n][..., x : x + 256] for n in (1, 2) for x in (0, 64, 128)]
     batch = torch.stack([astronaut, photograph("brick")[:, :256, :256], *crops])
-    row = torch.cat([*found, *(picture.flip(2) for picture in found)], 2)[..., :1920]
+    row = torch.cat([*photographs, *(picture.flip(2) for picture in photographs)], 2)[..., :1920]
     wide = torch.cat([row, row.flip(1)] * 3, 1)[:, :1080]
     smooth = F.interpolate(coffee[None].float(), (1080, 1920), mode="bicubic").round()
     return {
@@ -72,12 +72,12 @@ def pictures() -> dict[str, Tensor]:
 
 def by_pillow(images: list[Image.Image], quality: int, subsampling: str) -> list[np.ndarray]:
     """The arrays (H, W, 3) of the images' files."""
-    made = []
+    arrays = []
     for image in images:
         file = io.BytesIO()
         image.save(file, "JPEG", quality=quality, subsampling=subsampling)
-        made.append(np.asarray(Image.open(file)))
-    return made
+        arrays.append(np.asarray(Image.open(file)))
+    return arrays
 
 
 def tables(quality: int) -> tuple[Tensor, Tensor]:
@@ -115,8 +115,8 @@ def through_blocks(planes: Tensor, steps: Tensor) -> Tensor:
     blocks = planes.unflatten(3, (-1, 8)).unflatten(2, (-1, 8)).transpose(3, 4)
     quotients = cosines @ blocks @ cosines.T / steps
     whole = quotients.round()
-    kept = (whole + (quotients - whole) ** 3) * steps
-    back = cosines.T @ kept @ cosines
+    rounded = (whole + (quotients - whole) ** 3) * steps
+    back = cosines.T @ rounded @ cosines
     return back.transpose(3, 4).flatten(4).flatten(2, 3)
 
 
@@ -124,17 +124,17 @@ def prove(images: Tensor, subsampling: Subsampling) -> None:
     """The kernels' values are Pillow's, and their gradient is the definition's."""
     pillow = [Image.fromarray(image.permute(1, 2, 0).numpy()) for image in images]
     for quality in (1, *range(5, 101, 5)):
-        made = torch.from_numpy(np.stack(by_pillow(pillow, quality, subsampling)))
-        found = jpeg(quality, subsampling=subsampling)(images)
-        assert torch.equal(found, made.permute(0, 3, 1, 2)), quality
+        expected_files = torch.from_numpy(np.stack(by_pillow(pillow, quality, subsampling)))
+        result = jpeg(quality, subsampling=subsampling)(images)
+        assert torch.equal(result, expected_files.permute(0, 3, 1, 2)), quality
     floats = (images[:1, :, :512, :512].float() / 255).requires_grad_()
     push = torch.randn(floats.shape, generator=torch.Generator().manual_seed(0))
-    (found,) = torch.autograd.grad(
+    (result,) = torch.autograd.grad(
         jpeg(QUALITY, subsampling=subsampling).function(floats), floats, push
     )
     qualities = torch.tensor([QUALITY], dtype=torch.int32)
     expected = definition.gradient(floats, qualities, subsampling, push)
-    assert (found - expected).abs().max() < 4e-6 * expected.abs().max()
+    assert (result - expected).abs().max() < 4e-6 * expected.abs().max()
 
 
 def cases() -> Iterator[Case]:
@@ -173,9 +173,9 @@ def cases() -> Iterator[Case]:
                 levels = (function(floats.detach()) * 255).round()
                 far = (levels - step(images).float()).abs()
                 apart[way] = float((far == 0).float().mean()), float(far.max())
-            given, values = images, floats.detach()
+            inputs, values = images, floats.detach()
             ways: dict[str, Way] = {"Pillow's file": file}
-            ways["warpkit"] = lambda step=step, given=given: step(given)
+            ways["warpkit"] = lambda step=step, inputs=inputs: step(inputs)
             ways["warpkit, float32"] = lambda step=step, values=values: step.function(values)
             for way, function in others.items():
                 ways[way] = lambda function=function, values=values: function(values)
@@ -192,18 +192,18 @@ def rows(options: argparse.Namespace) -> Iterator[dict[str, object]]:
     packages = {name: version(name) for name in ("pillow", "kornia")}
     for case in cases():
         turns = Turns(seconds=options.seconds, at_least=5, clock=time.process_time, rotate=True)
-        taken = in_turns(case.ways, turns)
-        pillow = taken["Pillow's file"]
-        for name, seconds in taken.items():
+        seconds_of = in_turns(case.ways, turns)
+        pillow = seconds_of["Pillow's file"]
+        for name, seconds in seconds_of.items():
             equal, levels = case.apart.get(name, (1.0, 0.0))
             row = {"case": case.name, "way": name, "ms": f"{1e3 * statistics.median(seconds):.4g}"}
             row |= {"least_ms": f"{1e3 * min(seconds):.4g}"}
             row |= {"times_pillow": f"{ratio(seconds, pillow):.2f}"}
-            row |= {"times_warpkit": f"{ratio(seconds, taken['warpkit']):.2f}"}
+            row |= {"times_warpkit": f"{ratio(seconds, seconds_of['warpkit']):.2f}"}
             row |= {"turns": str(len(seconds))}
             row |= {"equal": f"{equal:.3f}", "levels_apart": f"{levels:.0f}"}
             yield row | {"aim": case.aim, **about(), **packages, "noise": options.noise}
 
 
 if __name__ == "__main__":
-    table(__doc__, "jpeg", rows, shown=9, seconds=10.0, noise="")
+    table(__doc__, "jpeg", rows, columns=9, seconds=10.0, noise="")

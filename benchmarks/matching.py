@@ -91,11 +91,11 @@ def by_products(first: Tensor, second: Tensor, radius: int = 4) -> Tensor:
     """Rows times rows as products of matrices, of which some diagonals are taken."""
     n, c, h, w = first.shape
     one, pad, count = first.permute(0, 2, 3, 1), F.pad(second, (radius,) * 4), 2 * radius + 1
-    found, wide = [], w + 2 * radius
+    parts, wide = [], w + 2 * radius
     for j in range(count):
         every = one @ pad[:, :, j : j + h].transpose(1, 2)
-        found.append(every.as_strided((n, h, w, count), (h * w * wide, w * wide, wide + 1, 1)))
-    return torch.cat(found, -1).permute(0, 3, 1, 2) / c
+        parts.append(every.as_strided((n, h, w, count), (h * w * wide, w * wide, wide + 1, 1)))
+    return torch.cat(parts, -1).permute(0, 3, 1, 2) / c
 
 
 def by_volume(first: Tensor, second: Tensor, coords: list[Tensor], levels: int = 4) -> Tensor:
@@ -106,12 +106,12 @@ def by_volume(first: Tensor, second: Tensor, coords: list[Tensor], levels: int =
     for _ in range(levels - 1):
         pyramid.append(F.avg_pool2d(pyramid[-1], 2))
     around = square(4).flip(-1)[None, None]
-    found = [
+    parts = [
         sampled(v, at.reshape(-1, 1, 1, 2) / 2**level + around).view(n, h, w, -1)
         for at in coords
         for level, v in enumerate(pyramid)
     ]
-    return torch.cat(found, -1).permute(0, 3, 1, 2)
+    return torch.cat(parts, -1).permute(0, 3, 1, 2)
 
 
 def by_pyramid(first: Tensor, second: Tensor, coords: list[Tensor], levels: int = 4) -> Tensor:
@@ -120,12 +120,12 @@ def by_pyramid(first: Tensor, second: Tensor, coords: list[Tensor], levels: int 
     first = first * first.shape[1] ** 0.5  # it is smaller than the result
     for _ in range(levels - 1):
         pyramid.append(F.avg_pool2d(pyramid[-1], 2))
-    found = [
+    parts = [
         flow.correlation(first, s, places / 2**level - at).unflatten(1, (9, 9)).transpose(1, 2)
         for places in coords
         for level, s in enumerate(pyramid)
     ]
-    return torch.cat(found, 1).flatten(1, 2)
+    return torch.cat(parts, 1).flatten(1, 2)
 
 
 # -- sweeps of view (N, C, h, w) and sources (N, V, C, h, w)
@@ -154,8 +154,8 @@ class Scene:
         matrix = self.matrix[:, None]
         turned = matrix @ self.poses[..., :3, :3] @ torch.linalg.inv(matrix) @ rays
         shift = (matrix @ self.poses[..., :3, 3:])[:, :, None, :, :, None]
-        moved = turned.unflatten(-1, size)[:, :, None] * depths[:, None, :, None] + shift
-        return (moved[:, :, :, :2] / moved[:, :, :, 2:]).movedim(3, -1)
+        ends = turned.unflatten(-1, size)[:, :, None] * depths[:, None, :, None] + shift
+        return (ends[:, :, :, :2] / ends[:, :, :, 2:]).movedim(3, -1)
 
     def ours(self, view: Tensor, sources: Tensor, depths: Tensor, measure, groups) -> Tensor:
         """Tensors as the scene's."""
@@ -182,11 +182,11 @@ class Scene:
     def products(self, groups: int, view: Tensor, sources: Tensor, depths: Tensor) -> Tensor:
         """Means of groups: tensors as the scene's."""
         at, own = self.places(depths), view[:, :, None]
-        found = [
+        products = [
             (own * self.warped(s, p)).unflatten(1, (groups, -1)).mean(2)
             for s, p in zip(sources.unbind(1), at.unbind(1), strict=True)
         ]
-        return torch.stack(found).mean(0)
+        return torch.stack(products).mean(0)
 
 
 def by_planes(
@@ -202,20 +202,20 @@ def by_planes(
 
 
 def forward_and_gradients(
-    name: str, ways: dict[str, Callable[..., Tensor]], given: list[Tensor], aims: tuple[str, str]
+    name: str, ways: dict[str, Callable[..., Tensor]], inputs: list[Tensor], aims: tuple[str, str]
 ) -> Iterator[Case]:
     """Two cases of functions of tensors, the first of which is ours."""
-    truth, *others = (way(*given) for way in ways.values())
+    truth, *others = (way(*inputs) for way in ways.values())
     for other in others:
         assert (other - truth).abs().max() <= CLOSE * truth.abs().max(), name
     weights = draw(*truth.shape, seed=9)
     del other, others, truth
 
     def pushed(way: Callable[..., Tensor]) -> tuple[Tensor, ...]:
-        leaves = [t.detach().requires_grad_() for t in given]
+        leaves = [t.detach().requires_grad_() for t in inputs]
         return torch.autograd.grad(way(*leaves), leaves, weights)
 
-    plain: dict[str, Way] = {key: partial(way, *given) for key, way in ways.items()}
+    plain: dict[str, Way] = {key: partial(way, *inputs) for key, way in ways.items()}
     yield Case(name, plain, aims[0])
     both: dict[str, Way] = {key: partial(pushed, way) for key, way in ways.items()}
     yield Case(f"{name}, with gradients", both, aims[1])
@@ -257,7 +257,7 @@ def cases() -> Iterator[Case]:
 def sweeps() -> Iterator[Case]:
     """MVSNet's variance, eight groups, and a cascade's depths for each pixel."""
     scene = Scene(32, 2, 48, (128, 160), dense=False)
-    given = [scene.view, scene.sources]
+    inputs = [scene.view, scene.sources]
     depths = scene.depths
     ways: dict[str, Callable[..., Tensor]] = {
         "warpkit": lambda r, s: scene.ours(r, s, depths, "variance", 32),
@@ -265,7 +265,7 @@ def sweeps() -> Iterator[Case]:
         "whole volumes": lambda r, s: scene.variance(r, s, depths),
     }
     yield from forward_and_gradients(
-        "MVSNet, 32 channels, 2 views, 48 planes of 128 x 160", ways, given, ("7 times", "9 times")
+        "MVSNet, 32 channels, 2 views, 48 planes of 128 x 160", ways, inputs, ("7 times", "9 times")
     )
     few = depths[:, :32]
     grouped = partial(scene.products, 8)
@@ -277,7 +277,7 @@ def sweeps() -> Iterator[Case]:
     yield from forward_and_gradients(
         "8 groups, 32 channels, 2 views, 32 planes of 128 x 160",
         ways,
-        given,
+        inputs,
         ("6.5 times", "8.9 times"),
     )
     cascade = Scene(16, 2, 8, (256, 320), dense=True)
@@ -287,11 +287,11 @@ def sweeps() -> Iterator[Case]:
         "plane by plane": partial(by_planes, products),
         "whole volumes": products,
     }
-    given = [cascade.view, cascade.sources, cascade.depths]
+    inputs = [cascade.view, cascade.sources, cascade.depths]
     yield from forward_and_gradients(
         "cascade, 16 channels, 2 views, 8 depths a pixel of 256 x 320",
         ways,
-        given,
+        inputs,
         ("3.7 times", "3.7 times"),
     )
 

@@ -101,15 +101,15 @@ def measure(work: Workload, seconds: float) -> Iterator[dict[str, object]]:
     load = os.getloadavg()[0]
     how = Turns(seconds=seconds, at_least=3, untimed=3, warm=True, pause=PAUSE)
     times = in_turns(calls, how)
-    for name, taken in times.items():
+    for name, spent in times.items():
         yield {
             "image": "x".join(map(str, work.shape)),
             **work._asdict(),
             "way": name,
-            "ms": f"{statistics.median(taken) * 1e3:.4g}",
-            "least_ms": f"{min(taken) * 1e3:.4g}",
-            "times_warpkit": f"{ratio(taken, times['warpkit']):.2f}",
-            "turns": len(taken),
+            "ms": f"{statistics.median(spent) * 1e3:.4g}",
+            "least_ms": f"{min(spent) * 1e3:.4g}",
+            "times_warpkit": f"{ratio(spent, times['warpkit']):.2f}",
+            "turns": len(spent),
             "threads": torch.get_num_threads(),
             "load": f"{load:.1f}",
             "machine": processor(),

@@ -87,11 +87,11 @@ def one_each(count: int, dtype: torch.dtype = torch.float32) -> Objects:
 
 def turned(count: int, dtype: torch.dtype = torch.float32) -> Objects:
     """Noise with boxes of 32 x 32 pixels in it, rotated by any angle."""
-    given = anywhere(count, dtype)
-    middle = (given.boxes[:, :2] + given.boxes[:, 2:]) / 2
+    objects = anywhere(count, dtype)
+    middle = (objects.boxes[:, :2] + objects.boxes[:, 2:]) / 2
     angle = torch.linspace(-180, 180, count, dtype=dtype)[:, None]
     side = torch.full((count, 2), float(SIDE), dtype=dtype)
-    return given._replace(boxes=torch.cat((middle, side, angle), 1))
+    return objects._replace(boxes=torch.cat((middle, side, angle), 1))
 
 
 def of_sizes(count: int, dtype: torch.dtype = torch.float32) -> Objects:
@@ -108,19 +108,26 @@ def of_sizes(count: int, dtype: torch.dtype = torch.float32) -> Objects:
     return Objects(images, torch.zeros(()), torch.zeros(()), boxes.to(dtype), index)
 
 
-def warpkit_last(given: Objects) -> Tensor:
-    return wk.transform_patches(given.images, given.boxes, given.theta, given.index, space="theta")
-
-
-def warpkit_sequential(given: Objects) -> Tensor:
+def warpkit_last(objects: Objects) -> Tensor:
     return wk.transform_patches(
-        given.images, given.boxes, given.theta, given.index, space="theta", overlap="sequential"
+        objects.images, objects.boxes, objects.theta, objects.index, space="theta"
     )
 
 
-def loop(given: Objects, *, sequential: bool, copy: bool) -> Tensor:
+def warpkit_sequential(objects: Objects) -> Tensor:
+    return wk.transform_patches(
+        objects.images,
+        objects.boxes,
+        objects.theta,
+        objects.index,
+        space="theta",
+        overlap="sequential",
+    )
+
+
+def loop(objects: Objects, *, sequential: bool, copy: bool) -> Tensor:
     """The handwritten loop: slice, grid_sample, write back, with the copies that autograd needs."""
-    images, theta, _, boxes, index = given
+    images, theta, _, boxes, index = objects
     result = images.clone()
     places = zip(index.tolist(), boxes.long().tolist(), strict=True)
     for i, (b, (x1, y1, x2, y2)) in enumerate(places):
@@ -132,96 +139,96 @@ def loop(given: Objects, *, sequential: bool, copy: bool) -> Tensor:
     return result
 
 
-def copying_loop(given: Objects) -> Tensor:
-    return loop(given, sequential=False, copy=True)
+def copying_loop(objects: Objects) -> Tensor:
+    return loop(objects, sequential=False, copy=True)
 
 
-def in_place_loop(given: Objects) -> Tensor:
+def in_place_loop(objects: Objects) -> Tensor:
     """Without the copies: correct if every object reads the original."""
-    return loop(given, sequential=False, copy=False)
+    return loop(objects, sequential=False, copy=False)
 
 
-def sequential_loop(given: Objects) -> Tensor:
-    return loop(given, sequential=True, copy=True)
+def sequential_loop(objects: Objects) -> Tensor:
+    return loop(objects, sequential=True, copy=True)
 
 
-def crop(given: Objects) -> Tensor:
+def crop(objects: Objects) -> Tensor:
     # roi_align clamps points less than a pixel outside the image
     size, border = (SIDE, SIDE), "replicate"
-    return wk.crop_patches(given.images, given.boxes + 0.25, given.index, size, border=border)
+    return wk.crop_patches(objects.images, objects.boxes + 0.25, objects.index, size, border=border)
 
 
-def crop_plainly(given: Objects) -> Tensor:
-    return wk.crop_patches(given.images, given.boxes, given.index, (SIDE, SIDE))
+def crop_plainly(objects: Objects) -> Tensor:
+    return wk.crop_patches(objects.images, objects.boxes, objects.index, (SIDE, SIDE))
 
 
-def grids(given: Objects) -> Tensor:
+def grids(objects: Objects) -> Tensor:
     """The handwritten way for rotated boxes: a copy of the image and a grid for each."""
     size = SIDE, SIDE
-    matrices = wk.invert(wk.box_to_matrix(given.boxes, size))
-    theta = wk.to_theta(matrices, given.images.shape[-2:], size)
+    matrices = wk.invert(wk.box_to_matrix(objects.boxes, size))
+    theta = wk.to_theta(matrices, objects.images.shape[-2:], size)
     grid = F.affine_grid(theta, [len(theta), 3, *size], align_corners=False)
-    return F.grid_sample(given.images[given.index], grid, align_corners=False)
+    return F.grid_sample(objects.images[objects.index], grid, align_corners=False)
 
 
-def image_loop(given: Objects) -> Tensor:
+def image_loop(objects: Objects) -> Tensor:
     """One call per image of a list."""
-    parts = given.boxes.split(4)
+    parts = objects.boxes.split(4)
     crops = [
         wk.crop_patches(image, boxes, None, (SIDE, SIDE))
-        for image, boxes in zip(given.images, parts, strict=True)
+        for image, boxes in zip(objects.images, parts, strict=True)
     ]
     return torch.cat(crops)
 
 
-def padded(given: Objects) -> Tensor:
+def padded(objects: Objects) -> Tensor:
     """All images padded to the largest, then one call."""
-    height, width = (max(image.shape[k] for image in given.images) for k in (1, 2))
-    batch = [F.pad(i, (0, width - i.shape[2], 0, height - i.shape[1])) for i in given.images]
-    return crop_plainly(given._replace(images=torch.stack(batch)))
+    height, width = (max(image.shape[k] for image in objects.images) for k in (1, 2))
+    batch = [F.pad(i, (0, width - i.shape[2], 0, height - i.shape[1])) for i in objects.images]
+    return crop_plainly(objects._replace(images=torch.stack(batch)))
 
 
-def roi_align(given: Objects) -> Tensor:
+def roi_align(objects: Objects) -> Tensor:
     from torchvision.ops import roi_align
 
-    rois = torch.cat((given.index[:, None].to(given.boxes.dtype), given.boxes + 0.25), 1)
-    return roi_align(given.images, rois, (SIDE, SIDE), sampling_ratio=1, aligned=True)
+    rois = torch.cat((objects.index[:, None].to(objects.boxes.dtype), objects.boxes + 0.25), 1)
+    return roi_align(objects.images, rois, (SIDE, SIDE), sampling_ratio=1, aligned=True)
 
 
-def stickers(given: Objects) -> tuple[Tensor, Tensor]:
+def stickers(objects: Objects) -> tuple[Tensor, Tensor]:
     """Matrices that place the patch on the boxes at different angles, and a round mask."""
-    angle = torch.linspace(-30, 30, len(given.boxes), dtype=given.boxes.dtype)
-    matrices = wk.box_to_matrix(given.boxes, given.patch.shape[-2:], angle=angle)
-    line = torch.linspace(-1, 1, 64, dtype=given.patch.dtype)
+    angle = torch.linspace(-30, 30, len(objects.boxes), dtype=objects.boxes.dtype)
+    matrices = wk.box_to_matrix(objects.boxes, objects.patch.shape[-2:], angle=angle)
+    line = torch.linspace(-1, 1, 64, dtype=objects.patch.dtype)
     return matrices, (line[:, None].square() + line.square() < 1).to(line.dtype)[None]
 
 
-def paste(given: Objects) -> Tensor:
-    matrices, mask = stickers(given)
-    return wk.paste_patches(given.images, given.patch, matrices, given.index, mask=mask)
+def paste(objects: Objects) -> Tensor:
+    matrices, mask = stickers(objects)
+    return wk.paste_patches(objects.images, objects.patch, matrices, objects.index, mask=mask)
 
 
-def canvas(given: Objects, *, kornia: bool) -> Tensor:
+def canvas(objects: Objects, *, kornia: bool) -> Tensor:
     """The handwritten way: patch and mask are warped to the image's size, then blended."""
-    matrices, mask = stickers(given)
-    layers = torch.cat((given.patch * mask, mask)).expand(len(given.images), 4, 64, 64)
+    matrices, mask = stickers(objects)
+    layers = torch.cat((objects.patch * mask, mask)).expand(len(objects.images), 4, 64, 64)
     if kornia:
         from kornia.geometry.transform import warp_affine
 
-        warped = warp_affine(layers, matrices, given.images.shape[-2:], align_corners=True)
+        warped = warp_affine(layers, matrices, objects.images.shape[-2:], align_corners=True)
     else:
-        theta = wk.to_theta(matrices, (64, 64), given.images.shape[-2:])
+        theta = wk.to_theta(matrices, (64, 64), objects.images.shape[-2:])
         grid = F.affine_grid(theta, [*layers.shape[:2], 224, 224], align_corners=False)
         warped = F.grid_sample(layers, grid, align_corners=False)
-    return warped[:, :3] + (1 - warped[:, 3:]) * given.images
+    return warped[:, :3] + (1 - warped[:, 3:]) * objects.images
 
 
-def torch_canvas(given: Objects) -> Tensor:
-    return canvas(given, kornia=False)
+def torch_canvas(objects: Objects) -> Tensor:
+    return canvas(objects, kornia=False)
 
 
-def kornia_canvas(given: Objects) -> Tensor:
-    return canvas(given, kornia=True)
+def kornia_canvas(objects: Objects) -> Tensor:
+    return canvas(objects, kornia=True)
 
 
 def cases() -> Iterator[Case]:
@@ -238,29 +245,29 @@ def cases() -> Iterator[Case]:
     yield Case("paste, one an image", 32, {"warpkit": paste, **canvases}, one_each)
 
 
-def run(way: Way, given: Objects) -> list[Tensor | None]:
+def run(way: Way, objects: Objects) -> list[Tensor | None]:
     """Forward and backward: the value and the gradients."""
-    value = way(given)
+    value = way(objects)
     weight = torch.linspace(-1, 1, value.numel(), dtype=value.dtype).reshape(value.shape)
-    images = given.images if isinstance(given.images, list) else [given.images]
-    leaves = [leaf for leaf in (*images, *given[1:3]) if leaf.requires_grad]
+    images = objects.images if isinstance(objects.images, list) else [objects.images]
+    leaves = [leaf for leaf in (*images, *objects[1:3]) if leaf.requires_grad]
     gradients = torch.autograd.grad(value, leaves, weight, allow_unused=True)
     return [value.detach(), *gradients]
 
 
 def prove_equal(case: Case) -> None:
     """Values and gradients of all ways against warpkit's, in float64 at up to 200 objects."""
-    given = case.inputs(min(200, case.objects), torch.float64)
-    ours = run(case.ways["warpkit"], given)
+    objects = case.inputs(min(200, case.objects), torch.float64)
+    ours = run(case.ways["warpkit"], objects)
     for way in case.ways.values():
-        for mine, other in zip(ours, run(way, given), strict=True):
+        for mine, other in zip(ours, run(way, objects), strict=True):
             if mine is not None and other is not None:
                 assert_close(other, mine, rtol=0, atol=1e-9)
 
 
-def memory(way: Way, given: Objects) -> float:
+def memory(way: Way, objects: Objects) -> float:
     """`peak_mb` of one run."""
-    return peak_mb(lambda: run(way, given))
+    return peak_mb(lambda: run(way, objects))
 
 
 def peak_mb(call: Callable[[], object]) -> float:
@@ -269,42 +276,44 @@ def peak_mb(call: Callable[[], object]) -> float:
     gc.collect()
     release()  # memory kept for reuse would not be counted
     tracemalloc.start()
-    kept = call()
-    del kept
+    result = call()
+    del result
     arrays = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as record:
-        kept = call()
-    del kept
-    held = peak = 0
+        result = call()
+    del result
+    total = peak = 0
     events = record.profiler.kineto_results.events() if record.profiler else []
     changes = [(e.start_ns(), e.nbytes()) for e in events if e.name() == "[memory]"]
     for _, change in sorted(changes, key=lambda item: item[0]):
-        held += change
-        peak = max(peak, held)
+        total += change
+        peak = max(peak, total)
     return (peak + arrays) / 1e6
 
 
 def measure(case: Case, turns: int) -> Iterator[dict[str, object]]:
     """One row for each way."""
     prove_equal(case)
-    given = case.inputs(case.objects)
+    objects = case.inputs(case.objects)
     turns = min(turns, case.most or turns)
-    calls = {name: partial(run, way, given) for name, way in case.ways.items()}
+    calls = {name: partial(run, way, objects) for name, way in case.ways.items()}
     how = Turns(turns, warm=turns > 1)  # slow calls do not need warm caches
     seconds = in_turns(calls, how)
     busy = in_turns(calls, how._replace(clock=time.process_time))
-    for name, taken in seconds.items():
+    for name, times in seconds.items():
         # the profiler's record of a loop over thousands of copies would not fit into memory
-        held = memory(case.ways[name], given) if name == "warpkit" or case.objects < 1000 else None
+        peak = (
+            memory(case.ways[name], objects) if name == "warpkit" or case.objects < 1000 else None
+        )
         yield {
             "case": case.name,
             "objects": case.objects,
             "way": name,
-            "forward_backward_ms": f"{1e3 * statistics.median(taken):.1f}",
-            "times_warpkit": f"{ratio(taken, seconds['warpkit']):.2f}",
+            "forward_backward_ms": f"{1e3 * statistics.median(times):.1f}",
+            "times_warpkit": f"{ratio(times, seconds['warpkit']):.2f}",
             "cpu_ms": f"{1e3 * statistics.median(busy[name]):.1f}",
-            "peak_mb": "" if held is None else f"{held:.0f}",
+            "peak_mb": "" if peak is None else f"{peak:.0f}",
             "turns": turns,
         }
 
@@ -317,4 +326,4 @@ def rows(options: argparse.Namespace) -> Iterator[dict[str, object]]:
 
 
 if __name__ == "__main__":
-    table(__doc__, "patches", rows, shown=7, threads=2, turns=7)
+    table(__doc__, "patches", rows, columns=7, threads=2, turns=7)

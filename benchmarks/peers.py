@@ -137,8 +137,8 @@ def fits() -> Iterator[Case]:
 
 def alignments() -> Iterator[Case]:
     """Small affine motions of photographs, compared with ECC."""
-    made = align.make_pairs("small", "affine", 112, "")
-    pairs = [pair for pair in made if pair.moving.shape[-2:] == align.MOST][:64]
+    every_pair = align.make_pairs("small", "affine", 112, "")
+    pairs = [pair for pair in every_pair if pair.moving.shape[-2:] == align.MOST][:64]
     moving, fixed = (torch.stack([getattr(p, n) for p in pairs]) for n in ("moving", "fixed"))
 
     def by_cv2() -> None:
@@ -163,8 +163,8 @@ def alignments() -> Iterator[Case]:
 
     def ecc(module: Any) -> Any:
         start = np.eye(2, 3, dtype=np.float32)
-        given = (template, picture, start, cv2.MOTION_AFFINE, (3, 50, 1e-3))
-        return module.findTransformECC(*given)[1]
+        arguments = (template, picture, start, cv2.MOTION_AFFINE, (3, 50, 1e-3))
+        return module.findTransformECC(*arguments)[1]
 
     yield Case("findTransformECC, 200 x 200", "cv2", 0.4, lambda: ecc(wcv), lambda: ecc(cv2), 0.02)
 
@@ -178,18 +178,26 @@ def interpolated() -> Iterator[Case]:
     pictures = [cv2.GaussianBlur(random.random((200, 200)), (0, 0), 3) for _ in range(64)]
     pictures = [((picture - 0.5) / picture.std()).astype(np.float32) for picture in pictures]
     options: dict[str, Any] = {"borderMode": cv2.BORDER_REPLICATE}
-    shown = [cv2.warpAffine(picture, matrix, (200, 200), **options) for picture in pictures]
-    moving, fixed = (torch.from_numpy(np.stack(images))[:, None] for images in (pictures, shown))
+    views = [cv2.warpAffine(picture, matrix, (200, 200), **options) for picture in pictures]
+    moving, fixed = (torch.from_numpy(np.stack(images))[:, None] for images in (pictures, views))
 
     def ours(count: int) -> np.ndarray:
         return wk.align(moving[:count], fixed[:count]).matrix[:8].numpy()
 
     def theirs(count: int) -> np.ndarray:
-        start, found = np.eye(2, 3, dtype=np.float32), []
-        for template, picture in list(zip(shown, pictures, strict=True))[:count]:
-            given = (template, picture, start.copy(), cv2.MOTION_AFFINE, (3, 200, 1e-3), None, 5)
-            found.append(cv2.invertAffineTransform(cv2.findTransformECC(*given)[1]))
-        return np.stack(found)
+        start, matrices = np.eye(2, 3, dtype=np.float32), []
+        for template, picture in list(zip(views, pictures, strict=True))[:count]:
+            arguments = (
+                template,
+                picture,
+                start.copy(),
+                cv2.MOTION_AFFINE,
+                (3, 200, 1e-3),
+                None,
+                5,
+            )
+            matrices.append(cv2.invertAffineTransform(cv2.findTransformECC(*arguments)[1]))
+        return np.stack(matrices)
 
     for count in (64, 8, 1):
         few = min(count, 8)

@@ -66,10 +66,10 @@ def cases() -> Iterator[Case]:
 def run(way: Way, images: Tensor) -> tuple[list[Tensor], Tensor]:
     """Forward and backward."""
     images = images.detach().requires_grad_()
-    made = way(images)
-    grads = [torch.linspace(-1, 1, x.numel()).reshape(x.shape) for x in made]
-    (grad,) = torch.autograd.grad(made, images, grads)
-    return [x.detach() for x in made], grad
+    results = way(images)
+    grads = [torch.linspace(-1, 1, x.numel()).reshape(x.shape) for x in results]
+    (grad,) = torch.autograd.grad(results, images, grads)
+    return [x.detach() for x in results], grad
 
 
 def proved(name: str, images: Tensor, ways: dict[str, Way]) -> Case:

@@ -58,13 +58,13 @@ Row = dict[str, str]
 
 def files() -> dict[str, list[Row]]:
     """The rows of every file, by its name."""
-    found = {}
+    rows_of = {}
     for path in sorted(ROWS.glob("*.csv")):
         with path.open(newline="") as file:
             rows = [row for row in csv.DictReader(file) if row.get("way")]
         if rows:
-            found[path.stem] = rows
-    return found
+            rows_of[path.stem] = rows
+    return rows_of
 
 
 def case_of(row: Row) -> str:
@@ -129,9 +129,9 @@ def section(name: str, rows: list[Row]) -> str:
     ]
     for case, ways in cases(rows).items():
         for number, row in enumerate(ways):
-            shown = case if number == 0 else ""
+            label = case if number == 0 else ""
             numbers = f"{milliseconds(row)} | {row['times_warpkit']}"
-            lines.append(f"| {shown} | {row['way']} | {numbers} |")
+            lines.append(f"| {label} | {row['way']} | {numbers} |")
     return "\n".join(lines)
 
 
@@ -167,24 +167,24 @@ def library_of(way: str) -> str:
 
 def styles(ways: Iterable[str]) -> dict[str, dict[str, str]]:
     """The style of each way in a plot: its library's colour and marker, and its own fill."""
-    seen: Counter[str] = Counter()
-    found = {}
+    counts: Counter[str] = Counter()
+    by_way = {}
     for way in ways:
         library = library_of(way)
         colour, marker, _ = LIBRARIES[library]
-        fill = FILLS[(seen[library] + (library == "warpkit")) % len(FILLS)]
-        found[way] = {"color": colour, "marker": marker, "fillstyle": fill}
-        seen[library] += 1
-    return found
+        fill = FILLS[(counts[library] + (library == "warpkit")) % len(FILLS)]
+        by_way[way] = {"color": colour, "marker": marker, "fillstyle": fill}
+        counts[library] += 1
+    return by_way
 
 
 def ratios(rows: list[Row]) -> dict[str, list[tuple[str, float]]]:
     """The time of every other way as a multiple of warpkit's, for each case."""
-    found = {
+    by_case = {
         case: [(row["way"], float(row["times_warpkit"])) for row in ways if row["way"] != "warpkit"]
         for case, ways in cases(rows).items()
     }
-    return {case: each for case, each in found.items() if each}
+    return {case: each for case, each in by_case.items() if each}
 
 
 def picture(title: str, rows: list[Row], paper: str, ink: str, grid: str) -> str:
@@ -192,31 +192,31 @@ def picture(title: str, rows: list[Row], paper: str, ink: str, grid: str) -> str
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
-    shown = ratios(rows)
-    own = [milliseconds(ways[0]) for case, ways in cases(rows).items() if case in shown]
-    drawn = styles(sorted({way for each in shown.values() for way, _ in each}))
+    rows_of = ratios(rows)
+    own = [milliseconds(ways[0]) for case, ways in cases(rows).items() if case in rows_of]
+    style_of = styles(sorted({way for each in rows_of.values() for way, _ in each}))
     parts = ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color")
     params = {**dict.fromkeys(parts, ink), "axes.facecolor": paper, "grid.color": grid}
     # hashsalt: the same at every run
     with mpl.rc_context({"svg.hashsalt": "warpkit", "font.size": 9, **params}):
-        height = 1.5 + sum(0.16 + 0.12 * len(each) for each in shown.values())
+        height = 1.5 + sum(0.16 + 0.12 * len(each) for each in rows_of.values())
         figure = Figure(figsize=(8.5, height), layout="constrained")
         axes = figure.add_subplot()
         axes.axvline(1, color=LIBRARIES["warpkit"][0], linewidth=1.5, label="warpkit")
         places, line = [], 0.0
-        for each in shown.values():
+        for each in rows_of.values():
             places.append(line + 0.5 * (len(each) - 1))
             for way, ratio in each:  # one line each, because equal ratios would hide each other
-                style, label = drawn[way], f"_{way}"
+                style, label = style_of[way], f"_{way}"
                 axes.plot((1, ratio), (line, line), color=style["color"], linewidth=1, zorder=1)
                 axes.plot(ratio, line, **style, linestyle="", label=label, markerfacecoloralt=paper)
                 line += 1.0
             line += 1.3
-        for way, style in drawn.items():
+        for way, style in style_of.items():
             axes.plot([], [], **style, linestyle="", label=way, markerfacecoloralt=paper)
         axes.set_xscale("log", base=2)
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
-        axes.set_yticks(places, list(shown))
+        axes.set_yticks(places, list(rows_of))
         axes.set_ylim(line - 0.8, -1)
         right = axes.secondary_yaxis("right")
         right.set_yticks(places, [f"{ms} ms" for ms in own])

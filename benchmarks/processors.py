@@ -63,24 +63,24 @@ def photographs() -> list[Tensor]:
 def with_gradient(pipeline: Pipeline, images: list[Tensor]) -> None:
     """All outputs of floats, and the gradient of the pixels to each image."""
     floats = [(image / 255).requires_grad_() for image in images]
-    made = [x for x in pipeline.outputs(floats).values() if isinstance(x, Tensor)]
-    pixels = [x for x in made if x.requires_grad]
+    tensors = [x for x in pipeline.outputs(floats).values() if isinstance(x, Tensor)]
+    pixels = [x for x in tensors if x.requires_grad]
     torch.autograd.grad(pixels, floats, [torch.ones_like(x) for x in pixels])
 
 
-def proved(kind: str, made: Any) -> Case:
+def proved(kind: str, processor: Any) -> Case:
     """The case of a processor, if all outputs are equal."""
-    images, library = photographs(), library_of(made)
-    pipeline = Pipeline.from_processor(made)
-    given: list[Any] = images
+    images, library = photographs(), library_of(processor)
+    pipeline = Pipeline.from_processor(processor)
+    arguments: list[Any] = images
     if library == "pillow":
-        given = [Image.fromarray(np.ascontiguousarray(x.permute(1, 2, 0))) for x in images]
-    wanted, got = made(given, return_tensors="pt"), pipeline.outputs(images)
+        arguments = [Image.fromarray(np.ascontiguousarray(x.permute(1, 2, 0))) for x in images]
+    wanted, got = processor(arguments, return_tensors="pt"), pipeline.outputs(images)
     largest = max(difference(wanted[key], got[key], key) for key in wanted)
     assert largest == 0, (kind, library, largest)
     ways = {
         "warpkit": partial(pipeline.outputs, images),
-        "the processor": partial(made, given, return_tensors="pt"),
+        "the processor": partial(processor, arguments, return_tensors="pt"),
         "warpkit, with the gradient": partial(with_gradient, pipeline, images),
     }
     return Case(f"{kind}, {library}", ways, "the processor: 1/3")

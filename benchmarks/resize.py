@@ -90,11 +90,11 @@ def floats(work: Workload) -> dict[str, Call]:
             F.interpolate, size=work.target, mode="bilinear", antialias=antialias
         ),
     }
-    found = [way(image) for way in ways.values()]
-    torch.testing.assert_close(*found, rtol=0, atol=2e-4)
+    results = [way(image) for way in ways.values()]
+    torch.testing.assert_close(*results, rtol=0, atol=2e-4)
     if "gradients" not in work.group:
         return {name: partial(way, image) for name, way in ways.items()}
-    grad = torch.rand_like(found[0])
+    grad = torch.rand_like(results[0])
     return {name: partial(both_ways, way, image, grad) for name, way in ways.items()}
 
 
@@ -134,17 +134,17 @@ def measure(work: Workload, seconds: float) -> Iterator[dict[str, object]]:
     load = os.getloadavg()[0]
     how = Turns(seconds=seconds, at_least=3, untimed=2, warm=True, pause=PAUSE)
     times = in_turns(calls, how)
-    for name, taken in times.items():
+    for name, spent in times.items():
         yield {
             "computes": work.group,
             "batch": work.batch,
             "from": "x".join(map(str, work.source)),
             "to": "x".join(map(str, work.target)),
             "way": name,
-            "ms": f"{statistics.median(taken) * 1e3:.4g}",
-            "least_ms": f"{min(taken) * 1e3:.4g}",
-            "times_warpkit": f"{ratio(taken, times['warpkit']):.2f}",
-            "turns": len(taken),
+            "ms": f"{statistics.median(spent) * 1e3:.4g}",
+            "least_ms": f"{min(spent) * 1e3:.4g}",
+            "times_warpkit": f"{ratio(spent, times['warpkit']):.2f}",
+            "turns": len(spent),
             "threads": torch.get_num_threads(),
             "load": f"{load:.1f}",
             "machine": processor(),

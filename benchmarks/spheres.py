@@ -44,8 +44,8 @@ class Convention(NamedTuple):
 
     def view(self, sphere: Tensor) -> Tensor:
         """The peer's view of a sphere (C, H, W), computed by warpkit."""
-        moved = sphere.roll((-self.moved, -self.moved), (-2, -1))
-        return camera.from_sphere(moved, SIZE, camera_matrix=self.camera, rotation=TURN)
+        rolled = sphere.roll((-self.moved, -self.moved), (-2, -1))
+        return camera.from_sphere(rolled, SIZE, camera_matrix=self.camera, rotation=TURN)
 
 
 def matrix(focal: float, x: float, y: float) -> Tensor:
@@ -124,8 +124,8 @@ def cases() -> Iterator[Case]:
     grad = torch.rand(3, *SIZE, generator=torch.Generator().manual_seed(0))
 
     def with_gradients() -> tuple[Tensor, ...]:
-        seen = camera.from_sphere(leaves[0], SIZE, field_of_view=FIELD, rotation=leaves[1])
-        return torch.autograd.grad(seen, leaves, grad)
+        views = camera.from_sphere(leaves[0], SIZE, field_of_view=FIELD, rotation=leaves[1])
+        return torch.autograd.grad(views, leaves, grad)
 
     ways = {"warpkit": with_gradients, "warpkit, forward alone": view}
     name = f"from_sphere, gradients to rotation and picture, {shape}"

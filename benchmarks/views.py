@@ -94,10 +94,10 @@ def by_hand(images: Tensor, patch: Tensor, matrices: Tensor) -> Tensor:
     """One patch on each image: its warp and that of its mask, composed over whole images."""
     layers = torch.cat((patch, torch.ones_like(patch[:1])))
     size = (images.shape[-2], images.shape[-1])
-    drawn = wk.warp_affine(
+    layer = wk.warp_affine(
         layers.expand(len(images), -1, -1, -1), matrices, size=size, antialias=True
     )
-    return drawn[:, :-1] + (1 - drawn[:, -1:]) * images
+    return layer[:, :-1] + (1 - layer[:, -1:]) * images
 
 
 def patches() -> Iterator[Case]:
