@@ -71,18 +71,18 @@ def main() -> int:
     emulated = Replayer(["qemu-aarch64", str(build())], there)
     torch.manual_seed(0)
     warnings.simplefilter("ignore")  # integer images have no gradients, and warpkit warns
-    recorder, made, wrong = Recorder(), Counter[str](), list[str]()
+    recorder, counts, wrong = Recorder(), Counter[str](), list[str]()
     for call in recorder.recorded(usual_calls(), pattern):
-        made[call.task] += 1
-        found = emulated.make(call)
-        if found is None:
+        counts[call.task] += 1
+        results = emulated.make(call)
+        if results is None:
             wrong.append(f"{call}: the program crashed")
-        elif found[0] != call.after:
-            differ = np.frombuffer(found[0], np.uint8) != np.frombuffer(call.after, np.uint8)
+        elif results[0] != call.after:
+            differ = np.frombuffer(results[0], np.uint8) != np.frombuffer(call.after, np.uint8)
             wrong.append(f"{call}: {differ.sum()} of {len(differ)} bytes differ")
     print(*recorder.refused, *wrong, sep="\n")
-    print("calls by task:", dict(made))
-    count, missing = made.total(), set() if pattern else LIBRARY.tasks.keys() - made
+    print("calls by task:", dict(counts))
+    count, missing = counts.total(), set() if pattern else LIBRARY.tasks.keys() - counts
     print(f"compare_aarch64: {count - len(wrong)} of {count} calls have the same bits")
     if missing:
         print("no call of", *sorted(missing))

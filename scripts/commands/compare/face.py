@@ -24,7 +24,7 @@ def compare(
     name: str, first: int, count: int, seconds: float, ipp: bool
 ) -> tuple[int, int, int, int]:
     """The numbers of calls, of calls that cv2 rejected, of values, and of values that differ."""
-    done = refused = values = wrong = 0
+    number = refused = values = wrong = 0
     stop = time.monotonic() + seconds
     for seed in range(first, first + count):
         if time.monotonic() > stop:
@@ -32,18 +32,18 @@ def compare(
         call = CALLS[name](np.random.default_rng(seed))
         if ipp and not has_known_bits(call):
             continue
-        done += 1
+        number += 1
         try:
             theirs = answers(cv2, call)
         except cv2.error:
             refused += 1
             continue
-        found, of = differing(call, answers(ours, call), theirs)
-        if found and wrong < 3 * of:
+        apart, of = differing(call, answers(ours, call), theirs)
+        if apart and wrong < 3 * of:
             shape, dtype = np.shape(call.args[0]), getattr(call.args[0], "dtype", None)
-            print(f"  {name}, seed {seed}: {found} of {of} differ; {shape} {dtype} {call.options}")
-        values, wrong = values + of, wrong + found
-    return done, refused, values, wrong
+            print(f"  {name}, seed {seed}: {apart} of {of} differ; {shape} {dtype} {call.options}")
+        values, wrong = values + of, wrong + apart
+    return number, refused, values, wrong
 
 
 def main() -> None:

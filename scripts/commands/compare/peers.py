@@ -20,8 +20,8 @@ PAGE = ROOT / "docs" / "from-monai-pillow.md"
 
 def missing(code: str) -> list[str]:
     """The packages that a block imports but that are not installed."""
-    named = re.findall(r"^(?:from|import) (\w+)", code, re.M)
-    return sorted({name for name in named if find_spec(name) is None})
+    modules = re.findall(r"^(?:from|import) (\w+)", code, re.M)
+    return sorted({name for name in modules if find_spec(name) is None})
 
 
 def main() -> int:

@@ -26,16 +26,16 @@ PHOTOGRAPHS = sorted((ROOT / "data" / "images").glob("*.png"))
 PIXELS = {"shortest_edge": 28 * 28 * 4, "longest_edge": 28 * 28 * 64}
 
 
-def as_it_is(made: Tensor) -> Tensor:
-    return made
+def as_it_is(pixels: Tensor) -> Tensor:
+    return pixels
 
 
-def first(made: Tensor) -> Tensor:
-    return made[:, 0]
+def first(pixels: Tensor) -> Tensor:
+    return pixels[:, 0]
 
 
-def last(made: Tensor) -> Tensor:
-    return made[:, -1]
+def last(pixels: Tensor) -> Tensor:
+    return pixels[:, -1]
 
 
 FAMILIES: dict[str, tuple[str, dict[str, Any], Callable[[Tensor], Tensor] | None]] = {
@@ -49,9 +49,11 @@ FAMILIES: dict[str, tuple[str, dict[str, Any], Callable[[Tensor], Tensor] | None
 
 def picture_of_rows(pipeline: Pipeline, images: Tensor) -> Tensor:
     """Qwen2-VL's rows (c t p p), blocks of 2 x 2, as the picture (1, 3, h, w)."""
-    made = pipeline.outputs(images)
-    _, rows, columns = made["image_grid_thw"][0].tolist()
-    parts = made["pixel_values"].reshape(rows // 2, columns // 2, 2, 2, 3, 2, 14, 14)[..., 0, :, :]
+    outputs = pipeline.outputs(images)
+    _, rows, columns = outputs["image_grid_thw"][0].tolist()
+    parts = outputs["pixel_values"].reshape(rows // 2, columns // 2, 2, 2, 3, 2, 14, 14)[
+        ..., 0, :, :
+    ]
     return parts.permute(4, 0, 2, 5, 1, 3, 6).reshape(1, 3, rows * 14, columns * 14)
 
 
@@ -75,9 +77,9 @@ def main() -> None:
     lines = ["| family | what `compare_pipelines` finds |", "|---|---|"]
     for name, (kind, options, view) in FAMILIES.items():
         programs = [program(kind, options, view, library) for library in ("pillow", "torchvision")]
-        found = compare_pipelines(*programs, takes=("tensor", "tensor"), images=PHOTOGRAPHS)
-        said = "; ".join(part.strip() for part in str(found).splitlines())
-        lines.append(f"| {name} | {said} |")
+        comparison = compare_pipelines(*programs, takes=("tensor", "tensor"), images=PHOTOGRAPHS)
+        summary = "; ".join(part.strip() for part in str(comparison).splitlines())
+        lines.append(f"| {name} | {summary} |")
         print(lines[-1], flush=True)
     text = PAGE.read_text(encoding="utf-8")
     begin, end = "<!-- libraries -->", "<!-- end of libraries -->"

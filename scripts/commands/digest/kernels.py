@@ -49,12 +49,18 @@ def call(
 
     Returns the contents of the arrays after it, in their order.
     """
-    given = {name: address(values) for name, values in arrays.items()}
-    given |= {"task": library.tasks[task], "threads": 1, "end_unit": units, "run": units, **options}
+    values_of = {name: address(values) for name, values in arrays.items()}
+    values_of |= {
+        "task": library.tasks[task],
+        "threads": 1,
+        "end_unit": units,
+        "run": units,
+        **options,
+    }
     fields = library.families[family]
-    unknown = given.keys() - set(fields)
+    unknown = values_of.keys() - set(fields)
     assert not unknown, unknown
-    block = array("q", [given.get(name, 0) for name in fields])
+    block = array("q", [values_of.get(name, 0) for name in fields])
     library.run(address(block))
     return b"".join(values.tobytes() for values in arrays.values())
 
@@ -64,15 +70,15 @@ def warped(
 ) -> None:
     """A call of the warps, of one image under one matrix."""
     first = array("q", [0])
-    given = {"items": 1, "channels": CHANNELS, "height": HEIGHT, "width": WIDTH}
-    given |= {"out_height": ROWS, "out_width": COLUMNS, "kind": AFFINE, "mapping_size": 6}
-    given |= {"plane": HEIGHT * WIDTH, "line": WIDTH, "pixel": 1, "double_points": 1, **options}
-    call(library, "warp", task, units, {"image_of": first, "mapping_of": first, **arrays}, **given)
+    fields = {"items": 1, "channels": CHANNELS, "height": HEIGHT, "width": WIDTH}
+    fields |= {"out_height": ROWS, "out_width": COLUMNS, "kind": AFFINE, "mapping_size": 6}
+    fields |= {"plane": HEIGHT * WIDTH, "line": WIDTH, "pixel": 1, "double_points": 1, **options}
+    call(library, "warp", task, units, {"image_of": first, "mapping_of": first, **arrays}, **fields)
 
 
 def forward(library: Any, taps: int, kind: str) -> bytes:
     """Warps of an image under one matrix and every border."""
-    found, units = b"", -(-ROWS // TILE)
+    results, units = b"", -(-ROWS // TILE)
     image, fill = numbers(CHANNELS * HEIGHT * WIDTH, 1, kind), array(kind, [0.25])
     for border in BORDERS:
         out = array(kind, bytes(CHANNELS * ROWS * COLUMNS * fill.itemsize))
@@ -85,13 +91,13 @@ def forward(library: Any, taps: int, kind: str) -> bytes:
             "border_x": border,
         }
         warped(library, "nearest" if taps == 1 else "warp", units, arrays, **options)
-        found += out.tobytes()
-    return found
+        results += out.tobytes()
+    return results
 
 
 def backward(library: Any, taps: int, kind: str) -> bytes:
     """The gradients to image, matrix and fill of the same warps."""
-    found, units = b"", -(-ROWS // TILE)
+    results, units = b"", -(-ROWS // TILE)
     size = CHANNELS * HEIGHT * WIDTH
     image, fill = numbers(size, 1, kind), array(kind, [0.25])
     grad = numbers(CHANNELS * ROWS * COLUMNS, 2, kind)
@@ -117,8 +123,8 @@ def backward(library: Any, taps: int, kind: str) -> bytes:
         }
         options |= {"needs_image": 1, "needs_mapping": int(taps > 1), "needs_fill": 1}
         warped(library, "backward", 1, arrays, **options)
-        found += b"".join(each.tobytes() for each in sums)
-    return found
+        results += b"".join(each.tobytes() for each in sums)
+    return results
 
 
 def fit(library: Any, task: str) -> bytes:
@@ -138,16 +144,16 @@ def fit(library: Any, task: str) -> bytes:
 
 def polar(library: Any, task: str, kind: str) -> bytes:
     """Lengths and angles of vectors, or the way back: blocks of 128, and three computed alone."""
-    count, block, found = 259, 128, b""
+    count, block, results = 259, 128, b""
     values = {"first": numbers(count, 1, kind), "second": numbers(count, 2, kind)}
     values["numbers"] = numbers(64, 3)  # a table, which is only read
     for degrees in (0, 1):
-        made = {name: array(kind, bytes(count * 8)) for name in ("out", "out_second")}
+        buffers = {name: array(kind, bytes(count * 8)) for name in ("out", "out_second")}
         options = {"count": count, "channels": block, "degrees": degrees}
         options["double_points"] = int(kind == "d")
-        arrays = {**values, **made, "far": array("q", [0])}
-        found += call(library, "maps", task, -(-count // block), arrays, **options)
-    return found
+        arrays = {**values, **buffers, "far": array("q", [0])}
+        results += call(library, "maps", task, -(-count // block), arrays, **options)
+    return results
 
 
 def transform(library: Any, kind: str) -> bytes:
@@ -237,8 +243,8 @@ INTERPOLATIONS = {"nearest": 1, "bilinear": 2, "bicubic": 4, "lanczos4": 8}
 TAPS = list(INTERPOLATIONS.values())
 
 
-def digest(found: bytes) -> str:
-    return hashlib.sha256(found).hexdigest()[:16]
+def digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()[:16]
 
 
 def main() -> None:
@@ -257,8 +263,8 @@ def main() -> None:
         for kernel in (forward, backward):
             for kind, bits in FLOATS.items():
                 print(f"{name} {kernel.__name__} float{bits}", digest(kernel(library, taps, kind)))
-    for name, found in others(library):
-        print(name, digest(found))
+    for name, results in others(library):
+        print(name, digest(results))
 
 
 if __name__ == "__main__":

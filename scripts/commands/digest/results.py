@@ -52,13 +52,13 @@ def with_gradients(function: Callable[..., Tensor], *leaves: Tensor) -> list[Ten
         leaf.clone().requires_grad_() if leaf.is_floating_point() else leaf for leaf in leaves
     )
     out = function(*leaves)
-    found = [out.detach()]
+    tensors = [out.detach()]
     if out.requires_grad:
         wanted = [leaf for leaf in leaves if leaf.requires_grad]
         weight = drawn(*out.shape, seed=77).to(out.dtype) - 0.5
         grads = torch.autograd.grad(out, wanted, weight, allow_unused=True)
-        found += [torch.zeros(()) if grad is None else grad for grad in grads]
-    return found
+        tensors += [torch.zeros(()) if grad is None else grad for grad in grads]
+    return tensors
 
 
 def matrices() -> dict[str, Tensor]:
@@ -88,13 +88,13 @@ def images(dtype: str) -> dict[str, Tensor]:
 def warps(
     backend: str,
     dtypes: tuple[str, ...],
-    shown: tuple[str, ...],
+    names: tuple[str, ...],
     rules: Sequence[tuple[str, str]] = RULES,
 ) -> Iterator[tuple]:
     """Every rule and type of one backend, with all three kinds of map."""
     for dtype in dtypes:
         pictures = images(dtype)
-        for name, (interpolation, border) in product(shown, rules):
+        for name, (interpolation, border) in product(names, rules):
             image = pictures[name]
             options: dict = {"interpolation": interpolation, "border": border, "backend": backend}
             for kind, matrix in matrices().items():
@@ -194,16 +194,16 @@ def objects() -> Iterator[tuple]:
     for dtype, interpolation in product((torch.float64, torch.float32), INTERPOLATIONS):
         rule = {"interpolation": interpolation}
         some = [t.to(dtype) for t in (pictures, boxes, turns, patch, mask)]
-        said = f"{dtype} {interpolation}"
+        words = f"{dtype} {interpolation}"
         for antialias in (False, True):
             yield (
-                f"crop {said} {antialias}",
+                f"crop {words} {antialias}",
                 lambda s=some, r=rule, a=antialias: with_gradients(
                     lambda i, b: wk.crop_patches(i, b, index, (11, 10), antialias=a, **r), *s[:2]
                 ),
             )
         yield (
-            f"paste {said}",
+            f"paste {words}",
             lambda s=some, r=rule: with_gradients(
                 lambda i, p, m: wk.paste_patches(i, p, places, index, mask=m, opacity=0.8, **r),
                 s[0], s[3], s[4],
@@ -211,7 +211,7 @@ def objects() -> Iterator[tuple]:
         )  # fmt: skip
         for overlap, masked in product(("last", "sequential"), (False, True)):
             yield (
-                f"transform {said} {overlap} {masked}",
+                f"transform {words} {overlap} {masked}",
                 lambda s=some, r=rule, o=overlap, k=masked: with_gradients(
                     lambda i, m: wk.transform_patches(
                         i, s[1], m, index, overlap=o, mask=s[4] if k else None, **r
@@ -225,7 +225,7 @@ def objects() -> Iterator[tuple]:
 def others() -> Iterator[tuple]:
     """Matrices, lookups and sampled pixels."""
     points = drawn(5, 4, 2, seed=30, scale=40.0)
-    moved = points + drawn(5, 4, 2, seed=31)
+    targets = points + drawn(5, 4, 2, seed=31)
     theta = drawn(4, 2, 3, seed=32) - 0.5
     rows, where = drawn(9, 4, seed=33), drawn(6, seed=34, scale=8.0)
     image = drawn(2, 3, 20, 21, seed=35)
@@ -240,11 +240,11 @@ def others() -> Iterator[tuple]:
     )
     yield (
         "affine from points",
-        lambda: with_gradients(wk.affine_from_points, points[:, :3], moved[:, :3]),
+        lambda: with_gradients(wk.affine_from_points, points[:, :3], targets[:, :3]),
     )
     yield (
         "perspective from points",
-        lambda: with_gradients(wk.perspective_from_points, points, moved),
+        lambda: with_gradients(wk.perspective_from_points, points, targets),
     )
     yield "theta", lambda: with_gradients(lambda t: wk.from_theta(t, (9, 8), (7, 6)), theta)
     yield "invert", lambda: with_gradients(wk.invert, theta)
@@ -286,13 +286,13 @@ def hash_of(tensors: list[Tensor]) -> str:
 
 def results() -> dict[str, str]:
     """The digest of every call, or the text of its error."""
-    found = {}
+    digests = {}
     for name, call in calls():
         try:
-            found[name] = digest(call())
+            digests[name] = digest(call())
         except (ValueError, TypeError) as error:
-            found[name] = str(error)
-    return found
+            digests[name] = str(error)
+    return digests
 
 
 def main() -> None:
@@ -305,16 +305,16 @@ def main() -> None:
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
-    found = results()
+    digests = results()
     if arguments.out:
-        arguments.out.write_text(json.dumps(found, indent=0))
-        print(f"{len(found)} calls")
+        arguments.out.write_text(json.dumps(digests, indent=0))
+        print(f"{len(digests)} calls")
         return
-    known = json.loads(arguments.compare.read_text())
-    changed = sorted(name for name in {*known, *found} if known.get(name) != found.get(name))
+    before = json.loads(arguments.compare.read_text())
+    changed = sorted(name for name in {*before, *digests} if before.get(name) != digests.get(name))
     for name in changed:
-        print(f"{name}: {known.get(name)} -> {found.get(name)}")
-    print(f"{len(found)} calls, {len(changed)} differ")
+        print(f"{name}: {before.get(name)} -> {digests.get(name)}")
+    print(f"{len(digests)} calls, {len(changed)} differ")
     raise SystemExit(bool(changed))
 
 

@@ -89,12 +89,12 @@ def main() -> int:
         window = driver.chromium.launch(executable_path=browser, args=["--no-sandbox"])
         for scheme in SCHEMES:
             tab = window.new_page(color_scheme=scheme)
-            asked: list[str] = []
-            tab.on("request", lambda request, asked=asked: asked.append(request.url))
+            requests: list[str] = []
+            tab.on("request", lambda request, requests=requests: requests.append(request.url))
             for page in pages:
-                asked.clear()
+                requests.clear()
                 found = look(tab, page, scheme)
-                found += [f"asks for {url}" for url in asked if url.startswith("http")]
+                found += [f"asks for {url}" for url in requests if url.startswith("http")]
                 for fault in found:
                     faults[f"{named(page)}: {fault}"] = None
         window.close()
@@ -124,15 +124,15 @@ def look(tab, page: Path, scheme: str) -> list[str]:
     tab.goto(page.as_uri())
     tab.evaluate("document.querySelectorAll('img').forEach(e => e.loading = 'eager')")
     tab.wait_for_function("[...document.images].every(e => e.complete)")
-    told = [f"{scheme}: {fault}" for fault in contrasts(Axe().run(tab, options=CONTRAST))]
+    faults = [f"{scheme}: {fault}" for fault in contrasts(Axe().run(tab, options=CONTRAST))]
     if scheme != SCHEMES[0]:
-        return told
-    told += tab.evaluate(MISSING) + dead(page, tab.evaluate(LINKS))
+        return faults
+    faults += tab.evaluate(MISSING) + dead(page, tab.evaluate(LINKS))
     for width in WIDTHS:
         tab.set_viewport_size({"width": width, "height": 1000})
         tab.evaluate(SETTLED)
-        told += [f"{width} px wide: {fault}" for fault in tab.evaluate(LAYOUT, width)]
-    return told
+        faults += [f"{width} px wide: {fault}" for fault in tab.evaluate(LAYOUT, width)]
+    return faults
 
 
 CONTRAST = {"runOnly": ["color-contrast"], "resultTypes": ["violations"]}
@@ -151,17 +151,19 @@ def contrasts(results) -> list[str]:
 
 def dead(page: Path, links: list[str]) -> list[str]:
     """The broken links of a page: missing files and anchors."""
-    told = []
+    faults = []
     for link in dict.fromkeys(links):
         address, anchor = urldefrag(urljoin(page.as_uri(), link))
         if urlparse(address).scheme != "file":
             continue
         target = Path(unquote(urlparse(address).path))
         if not target.is_file():
-            told.append(f"a link to {target.name}, which does not exist")
+            faults.append(f"a link to {target.name}, which does not exist")
         elif anchor and target.suffix == ".html" and unquote(anchor) not in anchors(target):
-            told.append(f"a link to {target.name}#{unquote(anchor)}, an anchor that does not exist")
-    return told
+            faults.append(
+                f"a link to {target.name}#{unquote(anchor)}, an anchor that does not exist"
+            )
+    return faults
 
 
 @cache

@@ -62,8 +62,8 @@ def draw_matrix(source: Axes, destination: Axes) -> None:
     matrix = wk.rotation_matrix(wk.image_center((128, 128)), 30.0, 0.8)
     warped = wk.warp_affine(image, matrix, border_value=235)
     point = torch.tensor([54.0, 33.0])
-    moved = wk.transform_points(matrix, point)
-    for axes, picture, place in ((source, image, point), (destination, warped, moved)):
+    end = wk.transform_points(matrix, point)
+    for axes, picture, place in ((source, image, point), (destination, warped, end)):
         axes.imshow(picture.permute(1, 2, 0).numpy())
         axes.plot(*place, "o", color=RED, markersize=9, markeredgecolor="white")
         axes.set_axis_off()
@@ -71,12 +71,12 @@ def draw_matrix(source: Axes, destination: Axes) -> None:
     destination.set_title("destination: the warped image", loc="left", color=INK)
     ends = {"coordsA": source.transData, "coordsB": destination.transData, "color": RED}
     bend = {"connectionstyle": "arc3,rad=-0.25", "arrowstyle": "-|>", "linewidth": 2}
-    arrow = ConnectionPatch(point.tolist(), moved.tolist(), shrinkB=8, **bend, **ends)
+    arrow = ConnectionPatch(point.tolist(), end.tolist(), shrinkB=8, **bend, **ends)
     source.figure.add_artist(arrow)
     text = "destination = warp_affine(image, matrix)\n"
     text += "matrix = rotation_matrix(image_center((128, 128)), 30.0, 0.8)\n"
     text += "transform_points(matrix, (54, 33)) = "
-    text += f"({moved[0]:.1f}, {moved[1]:.1f})\n"
+    text += f"({end[0]:.1f}, {end[1]:.1f})\n"
     text += "A matrix maps source points to destination points.\n"
     text += "Positive angles are counter-clockwise on the screen."
     source.text(0, 136, text, color=INK, va="top")

@@ -12,7 +12,7 @@ from PIL import Image
 from torch import Tensor
 
 LEAST = 256
-"""Small pictures are enlarged up to this many pixels on the longer side."""
+"""The longer side, in pixels, to which small pictures are enlarged."""
 
 
 def shown(images: Mapping[str, Tensor]) -> str:

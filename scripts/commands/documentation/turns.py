@@ -32,12 +32,12 @@ def draw(path: Path) -> None:
     figure, panels = plt.subplots(1, len(NAMES) + 1, figsize=(12, 2.1), layout="constrained")
     middle = wk.pixel_grid((SIDE, SIDE)).double() - (SIDE - 1) / 2
     inside = middle.norm(dim=-1) < SIDE / 2 - 8
-    shown = {"the photograph": photograph}
+    panels_of = {"the photograph": photograph}
     for name in NAMES:
-        found = turned(photograph, name)
-        error = (found - photograph)[:, inside].square().mean()
-        shown[f"{name}: {-10 * float(error.log10()):.1f} dB"] = found
-    for panel, (title, picture) in zip(panels, shown.items(), strict=True):
+        result = turned(photograph, name)
+        error = (result - photograph)[:, inside].square().mean()
+        panels_of[f"{name}: {-10 * float(error.log10()):.1f} dB"] = result
+    for panel, (title, picture) in zip(panels, panels_of.items(), strict=True):
         panel.imshow(picture[:, CUT, CUT].clamp(0, 1).movedim(0, -1), interpolation="nearest")
         panel.set_title(title, fontsize=10)
         panel.axis("off")

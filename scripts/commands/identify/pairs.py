@@ -41,14 +41,14 @@ def row_of(seed: int, kind: str) -> Row:
     run = draw_run(seed, kind)
     begun = time.process_time()
     try:
-        found = identify_pairs(run.images, run.results)
+        answer = identify_pairs(run.images, run.results)
     except ValueError as error:
-        result, said = "not", str(error)
+        result, text = "not", str(error)
     else:
         seconds = time.process_time() - begun
-        result, said = judged(run, found)
+        result, text = judged(run, answer)
     seconds = round(time.process_time() - begun, 2)
-    values = (seed, kind, run.name, len(run.images), result, seconds, " ".join(said.split()))
+    values = (seed, kind, run.name, len(run.images), result, seconds, " ".join(text.split()))
     return dict(zip(COLUMNS, values, strict=True))
 
 

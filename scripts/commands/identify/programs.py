@@ -48,16 +48,16 @@ def timed(function: Any, takes: str) -> tuple[Preprocessing | None, float, str]:
     """The answer, the CPU seconds, and the text of an error."""
     begun = time.process_time()
     try:
-        found, said = identify(function, takes=takes), ""
+        answer, text = identify(function, takes=takes), ""
     except Exception as error:
-        found, said = None, f"{type(error).__name__}: {error}"
-    return found, time.process_time() - begun, said
+        answer, text = None, f"{type(error).__name__}: {error}"
+    return answer, time.process_time() - begun, text
 
 
-def row(library: str, name: str, found: Preprocessing | None, seconds: float, said: str) -> Row:
+def row(library: str, name: str, answer: Preprocessing | None, seconds: float, message: str) -> Row:
     """A row of the table, without its result."""
-    text = said or ("" if found is None else str(found))
-    calls = 0 if found is None else found.calls
+    text = message or ("" if answer is None else str(answer))
+    calls = 0 if answer is None else answer.calls
     values = (library, name, "not", calls, round(seconds, 2), " ".join(text.split()))
     return dict(zip(COLUMNS, values, strict=True))
 
@@ -65,13 +65,13 @@ def row(library: str, name: str, found: Preprocessing | None, seconds: float, sa
 def random_rows(seed: int, count: int) -> Iterator[Row]:
     """Random programs, one per seed."""
     for number in range(seed, seed + count):
-        drawn = draw(number, installed())
-        found, seconds, said = timed(drawn.function, drawn.takes)
-        line = row(drawn.library, str(number), found, seconds, said)
-        if found is not None and found.known:
-            wrong = mistakes(drawn, found)
-            far = apart(drawn, found, number + 1_000_000)
-            if far > (FLOAT16 if found.dtype == "float16" else EXACT):
+        program = draw(number, installed())
+        answer, seconds, text = timed(program.function, program.takes)
+        line = row(program.library, str(number), answer, seconds, text)
+        if answer is not None and answer.known:
+            wrong = mistakes(program, answer)
+            far = apart(program, answer, number + 1_000_000)
+            if far > (FLOAT16 if answer.dtype == "float16" else EXACT):
                 wrong.append(f"the twin is {far:.3g} levels off")
             line["result"] = "wrong" if wrong else "whole"
             line["said"] = "; ".join(wrong) if wrong else ""
@@ -80,19 +80,19 @@ def random_rows(seed: int, count: int) -> Iterator[Row]:
 
 def trap_rows() -> Iterator[Row]:
     """Programs that `identify` must not claim to know."""
-    for name, drawn in traps().items():
-        found, seconds, said = timed(drawn.function, drawn.takes)
-        line = row("traps", name, found, seconds, said)
-        claimed = found is not None and (found.known or found.arithmetic is not None)
+    for name, program in traps().items():
+        answer, seconds, text = timed(program.function, program.takes)
+        line = row("traps", name, answer, seconds, text)
+        claimed = answer is not None and (answer.known or answer.arithmetic is not None)
         yield line | {"result": "wrong" if claimed else "not claimed"}
 
 
 class Judged:
     """A program that `identify` has named, in the form that `apart` takes."""
 
-    def __init__(self, function: Any, found: Preprocessing) -> None:
-        self.program = Program(function, str(found.takes), lambda words: None)
-        self.program.layout, self.program.batched = str(found.layout), bool(found.batched)
+    def __init__(self, function: Any, answer: Preprocessing) -> None:
+        self.program = Program(function, str(answer.takes), lambda words: None)
+        self.program.layout, self.program.batched = str(answer.layout), bool(answer.batched)
 
     def numbers(self, picture: Any) -> Any:
         """The program's result (C, h, w) for a picture (H, W, 3), uint8."""
@@ -101,13 +101,13 @@ class Judged:
 
 def judged(package: str, name: str, function: Any, takes: str) -> tuple[Row, Preprocessing | None]:
     """Identify a third-party program, and compare its twin."""
-    found, seconds, said = timed(function, takes)
-    line = row(package, name, found, seconds, said)
-    if found is not None and found.known:
-        far = apart(Judged(function, found), found, 2_000_000)
+    answer, seconds, text = timed(function, takes)
+    line = row(package, name, answer, seconds, text)
+    if answer is not None and answer.known:
+        far = apart(Judged(function, answer), answer, 2_000_000)
         line["result"] = "wrong" if far > EXACT else "whole"
         line["said"] = f"the twin is {far:.3g} levels off" if far > EXACT else line["said"]
-    return line, found
+    return line, answer
 
 
 def real_rows(packages: tuple[str, ...]) -> Iterator[Row]:
@@ -123,27 +123,27 @@ def processor_rows() -> Iterator[Row]:
         if kind not in KINDS:
             continue
         processor = kind_class(**processors.WITHOUT.get(kind, {}))
-        made = processors.made_by(processor, kind, processors.picture((301, 417)))
-        if made.ndim != 3 or made.shape[0] not in (1, 3) or kind in processors.ROWS.split():
+        result = processors.made_by(processor, kind, processors.picture((301, 417)))
+        if result.ndim != 3 or result.shape[0] not in (1, 3) or kind in processors.ROWS.split():
             continue
-        line, found = judged(
+        line, answer = judged(
             "transformers",
             f"{name}()",
             lambda image, p=processor, k=kind: processors.made_by(p, k, np.asarray(image)),
             "pil",
         )
-        yield line | {"from_processor": same_answer(processor, found)}
+        yield line | {"from_processor": same_answer(processor, answer)}
 
 
-def same_answer(processor: Any, found: Preprocessing | None) -> str:
+def same_answer(processor: Any, answer: Preprocessing | None) -> str:
     """The largest difference of the twin from `from_processor`'s pipeline on new pictures."""
-    if found is None or not found.known:
+    if answer is None or not answer.known:
         return ""
     pipeline, largest = Pipeline.from_processor(processor), 0.0
-    gain = torch.tensor(found.gain).abs().reshape(-1, 1, 1)
+    gain = torch.tensor(answer.gain).abs().reshape(-1, 1, 1)
     for size in processors.SIZES[:4]:
         image = processors.tensor(processors.picture(size))
-        got, wanted = found.pipeline(image)[0], pipeline(image)[0]
+        got, wanted = answer.pipeline(image)[0], pipeline(image)[0]
         if got.shape != wanted.shape:
             return "another shape"
         largest = max(largest, float(((got - wanted).abs() / gain).max()))
@@ -228,13 +228,13 @@ def named(rows: list[Row]) -> list[str]:
     does: dict[tuple[str, str], list[str]] = defaultdict(list)
     for line in rows:
         if line["result"] == "whole":
-            said = line["said"].split(" Of ")[0].replace("It takes a PIL image and returns ", "")
-            does[line["library"], said].append(line["name"])
+            text = line["said"].split(" Of ")[0].replace("It takes a PIL image and returns ", "")
+            does[line["library"], text].append(line["name"])
     lines = ["| program | what it does |", "|---|---|"]
-    for (library, said), names in does.items():
-        shown = ", ".join(f"`{name}`" for name in names[:SHOWN])
+    for (library, text), names in does.items():
+        examples = ", ".join(f"`{name}`" for name in names[:SHOWN])
         more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-        lines.append(f"| {library}: {shown}{more} | {said} |")
+        lines.append(f"| {library}: {examples}{more} | {text} |")
     return lines
 
 
@@ -258,25 +258,25 @@ def main() -> int:
         return 0
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
-    asked = {
+    sources = {
         "random": lambda: random_rows(options.seed, options.count),
         "traps": trap_rows,
         "real": lambda: real_rows(tuple(options.packages)),
         "processors": processor_rows,
     }[options.kind]()
-    done: list[Row] = []
+    every_row: list[Row] = []
     with (options.out or Path("/dev/null")).open("w", newline="") as file:
         columns = (*COLUMNS, "from_processor") if options.kind == "processors" else COLUMNS
         writer = csv.DictWriter(file, columns)
         writer.writeheader()
-        for line in asked:
+        for line in sources:
             writer.writerow(line)
             file.flush()
-            done.append(line)
+            every_row.append(line)
             if line["result"] in ("not", "wrong"):
                 print(*(line[column] for column in COLUMNS[:3]), line["said"][:300], flush=True)
-    print(table(done))
-    return int(any(line["result"] == "wrong" for line in done))
+    print(table(every_row))
+    return int(any(line["result"] == "wrong" for line in every_row))
 
 
 if __name__ == "__main__":

@@ -86,18 +86,20 @@ def arrays(*shape: int, kind: Any = np.float64) -> np.ndarray:
 
 def hostile_calls() -> dict[str, Callable[[], Any]]:
     """All hostile calls by name."""
-    made: dict[str, Callable[[], Any]] = {}
+    calls: dict[str, Callable[[], Any]] = {}
     whole = (torch.int16, torch.uint16)
     for way, border, dtype, shape in product(INTERPOLATIONS, BORDERS, (*TYPES, *whole), SHAPES):
         if border == "transparent" and dtype not in FLOATS:
             continue  # like constant, with an integer background
-        given = way, border, dtype, shape
-        made[f"hostile {way} {border} {dtype} {shape}"] = lambda g=given: warps(*g)
+        maker = way, border, dtype, shape
+        calls[f"hostile {way} {border} {dtype} {shape}"] = lambda g=maker: warps(*g)
     for arithmetic, way, border, dtype in product(
         ("opencv4", "opencv5"), INTERPOLATIONS, BORDERS[:-1], TYPES
     ):
         options = HERE | {"interpolation": way, "border": border, "arithmetic": arithmetic}
-        made[f"hostile {arithmetic} {way} {border} {dtype}"] = partial(opencv_warps, dtype, options)
+        calls[f"hostile {arithmetic} {way} {border} {dtype}"] = partial(
+            opencv_warps, dtype, options
+        )
     for way, dtype, rule in product(
         ("nearest", "bilinear", "bicubic", "lanczos4", "area"),
         TYPES,
@@ -107,64 +109,64 @@ def hostile_calls() -> dict[str, Callable[[], Any]]:
             continue  # torch does not have it
         for shape, size in product(SHAPES, ((1, 1), (1, 300), (23, 7))):
             options: dict[str, Any] = HERE | {"interpolation": way, "arithmetic": rule}
-            made[f"hostile resize {way} {dtype} {rule} {shape} {size}"] = (
+            calls[f"hostile resize {way} {dtype} {rule} {shape} {size}"] = (
                 lambda d=dtype, s=shape, t=size, o=options: pushed(
                     lambda i: wk.resize(i, t, **o), mixed(*s, dtype=d)
                 )
             )
     for dtype, shape in product((*TYPES, torch.float16), SHAPES):
-        made[f"hostile views {dtype} {shape}"] = lambda d=dtype, s=shape: views(s, d)
+        calls[f"hostile views {dtype} {shape}"] = lambda d=dtype, s=shape: views(s, d)
     for dtype, shape in product((*TYPES, *whole), SHAPES):
-        made[f"hostile side by side {dtype} {shape}"] = lambda d=dtype, s=shape: [
+        calls[f"hostile side by side {dtype} {shape}"] = lambda d=dtype, s=shape: [
             side_by_side(mixed(*s, dtype=d), size) for size in ((1, 1), (1, 300), (33, 2), (23, 7))
         ]
     for dtype in FLOATS:
         for n in range(12):
-            made[f"hostile objects {dtype} {n}"] = lambda d=dtype, n=n: objects(d, n)
-        made[f"hostile sums {dtype}"] = lambda d=dtype: [sums(shape, d) for shape in SHAPES]
-        made[f"hostile matrices {dtype}"] = lambda d=dtype: [
+            calls[f"hostile objects {dtype} {n}"] = lambda d=dtype, n=n: objects(d, n)
+        calls[f"hostile sums {dtype}"] = lambda d=dtype: [sums(shape, d) for shape in SHAPES]
+        calls[f"hostile matrices {dtype}"] = lambda d=dtype: [
             inverse.inverse_vjp(inverse.invert(m), mixed(40, rows, 3), d)
             for rows in (2, 3)
             for m in (hostile(40, rows, 3, dtype=d), mixed(40, rows, 3, dtype=d))
         ]
     for kind, channels, sides in product(pictures.TYPES, (1, 3, 4), ((1, 1), (1, 9), (33, 2))):
         picture = partial(arrays, *sides, channels, kind=kind)
-        made[f"hostile pictures {kind} {channels} {sides}"] = lambda p=picture: moved_pictures(p())
+        calls[f"hostile pictures {kind} {channels} {sides}"] = lambda p=picture: moved_pictures(p())
     for lens, n in product((LENS, FISHEYE), range(6)):
-        made[f"hostile lens {lens.model} {n}"] = lambda one=lens, n=n: mapped(one, n)
-    made["hostile maps"] = other_maps
+        calls[f"hostile lens {lens.model} {n}"] = lambda one=lens, n=n: mapped(one, n)
+    calls["hostile maps"] = other_maps
     for model, opencv, n in product(MODELS, (False, True), range(4)):
         field, count = Field(model, RESULT, opencv), (5, 8, 12, 14)[n] if model == "brown" else 4
         make = partial(slopes, field, count, hostile if n else mixed)
-        made[f"hostile slopes {field} {n}"] = make
+        calls[f"hostile slopes {field} {n}"] = make
     for subsampling, shape in product(("4:2:0", "4:2:2", "4:4:4"), FILES):
-        made[f"hostile file {subsampling} {shape}"] = partial(files, subsampling, shape)
+        calls[f"hostile file {subsampling} {shape}"] = partial(files, subsampling, shape)
     for model, kind, inside in product(MODELS, KINDS, INTERPOLATIONS):
         one = Depths(kind, model, kind == "z", kind != "ray", (inside, 9, 11))
-        made[f"hostile depth {model} {kind} {inside}"] = partial(depths, one)
-    for given in (hostile, mixed):
-        name = given.__name__
-        made[f"hostile fits {name}"] = lambda g=given: fitted(g)
-        made[f"hostile vectors {name}"] = lambda g=given: vectors(g)
-        made[f"hostile transforms {name}"] = lambda g=given: transforms(g)
-        made[f"hostile fisheye points {name}"] = lambda g=given: fisheye_points(g)
-        made[f"hostile scenes {name}"] = lambda g=given: scenes(g)
+        calls[f"hostile depth {model} {kind} {inside}"] = partial(depths, one)
+    for maker in (hostile, mixed):
+        name = maker.__name__
+        calls[f"hostile fits {name}"] = lambda g=maker: fitted(g)
+        calls[f"hostile vectors {name}"] = lambda g=maker: vectors(g)
+        calls[f"hostile transforms {name}"] = lambda g=maker: transforms(g)
+        calls[f"hostile fisheye points {name}"] = lambda g=maker: fisheye_points(g)
+        calls[f"hostile scenes {name}"] = lambda g=maker: scenes(g)
         for dtype in FLOATS:
-            made[f"hostile splat {name} {dtype}"] = lambda g=given, d=dtype: [
+            calls[f"hostile splat {name} {dtype}"] = lambda g=maker, d=dtype: [
                 pushed(lambda p, f: wk.flow.splat(p, f).image, g(*s, dtype=d), g(s[0], *s[2:], 2))
                 for s in SHAPES
             ]
-            made[f"hostile front {name} {dtype}"] = partial(fronts, given, dtype)
-            made[f"hostile depth warp {name} {dtype}"] = partial(depth_warps, given, dtype)
-            made[f"hostile align {name} {dtype}"] = lambda g=given, d=dtype: wk.align(
+            calls[f"hostile front {name} {dtype}"] = partial(fronts, maker, dtype)
+            calls[f"hostile depth warp {name} {dtype}"] = partial(depth_warps, maker, dtype)
+            calls[f"hostile align {name} {dtype}"] = lambda g=maker, d=dtype: wk.align(
                 g(2, 2, 25, 33, dtype=d), g(2, 2, 25, 33, dtype=d), levels=2, steps=3
             )
         for way in INTERPOLATIONS:
-            made[f"hostile sphere {name} {way}"] = lambda g=given, w=way: [
+            calls[f"hostile sphere {name} {way}"] = lambda g=maker, w=way: [
                 pushed(lambda p, m: sphere.view(p, m, RESULT, w), mixed(3, *sides), g(2, 3, 3))
                 for sides in ((1, 1), (1, 70), (40, 80))
             ]
-    return made
+    return calls
 
 
 def warps(way: str, border: str, dtype: torch.dtype, shape: tuple[int, ...]) -> None:
@@ -176,15 +178,15 @@ def warps(way: str, border: str, dtype: torch.dtype, shape: tuple[int, ...]) -> 
     else:
         options["border_value"] = 3.5
     sized = options | {"size": RESULT, "inverse": True}
-    for made in (hostile, mixed):
-        image = lambda made=made: made(*shape, dtype=dtype).contiguous(memory_format=last)  # noqa: E731
+    for maker in (hostile, mixed):
+        image = lambda maker=maker: maker(*shape, dtype=dtype).contiguous(memory_format=last)  # noqa: E731
         kind = torch.float32 if torch.rand(()) < 0.5 else torch.float64
-        pushed(lambda *t: wk.warp_affine(*t, **sized), image(), made(shape[0], 2, 3, dtype=kind))
-        pushed(lambda *t: wk.warp_perspective(*t, **sized), image(), made(shape[0], 3, 3))
+        pushed(lambda *t: wk.warp_affine(*t, **sized), image(), maker(shape[0], 2, 3, dtype=kind))
+        pushed(lambda *t: wk.warp_perspective(*t, **sized), image(), maker(shape[0], 3, 3))
         for relative in (False, True):
             pushed(
                 lambda *t, r=relative: wk.remap(*t, relative=r, **options),
-                image(), made(shape[0], *RESULT, 2, dtype=kind),
+                image(), maker(shape[0], *RESULT, 2, dtype=kind),
             )  # fmt: skip
 
 
@@ -201,12 +203,12 @@ def views(shape: tuple[int, ...], dtype: torch.dtype) -> None:
 
 def opencv_warps(dtype: torch.dtype, options: dict[str, Any]) -> None:
     """Warps in OpenCV's arithmetic with hostile maps."""
-    for shape, made in product(SHAPES, (hostile, mixed)):
-        image = made(*shape, dtype=dtype)
+    for shape, maker in product(SHAPES, (hostile, mixed)):
+        image = maker(*shape, dtype=dtype)
         sized = options | {"size": RESULT, "inverse": True}
-        wk.warp_affine(image, made(2, 3), **sized)
-        wk.warp_perspective(image, made(3, 3), **sized)
-        wk.remap(image, made(*RESULT, 2, dtype=torch.float32), **options)
+        wk.warp_affine(image, maker(2, 3), **sized)
+        wk.warp_perspective(image, maker(3, 3), **sized)
+        wk.remap(image, maker(*RESULT, 2, dtype=torch.float32), **options)
     picture = arrays(9, 11, 3, kind=str(dtype).removeprefix("torch."))
     fixed = arrays(*RESULT, 2, kind=np.int16), arrays(*RESULT, kind=np.uint16) % 1024
     flags = {"nearest": 0, "bilinear": 1, "bicubic": 2, "lanczos4": 4}[options["interpolation"]]
@@ -218,7 +220,7 @@ def opencv_warps(dtype: torch.dtype, options: dict[str, Any]) -> None:
 
 def objects(dtype: torch.dtype, number: int) -> None:
     """Boxes and frames of objects, across the image's edge and anywhere."""
-    made = mixed if number % 2 else hostile
+    maker = mixed if number % 2 else hostile
     channels, height, width = SHAPES[number % len(SHAPES)][1:]
     index = torch.tensor([0, 1, 1, 0, 0])
     corners = torch.rand(5, 2) * 60 - 20
@@ -228,12 +230,12 @@ def objects(dtype: torch.dtype, number: int) -> None:
         options: dict[str, Any] = {"space": space, "overlap": overlap, "border_value": 0.5}
         pushed(
             lambda p, m, o=options: wk.transform_patches(p, boxes, m, index, **o),
-            images.to(dtype), made(5, 2, 3, dtype=dtype),
+            images.to(dtype), maker(5, 2, 3, dtype=dtype),
         )  # fmt: skip
     for rows in (2, 3):
         pushed(
             lambda p, q, m, k: wk.paste_patches(p, q, m, index, mask=k, opacity=0.7),
-            images.to(dtype), patches.to(dtype), made(5, rows, 3, dtype=dtype),
+            images.to(dtype), patches.to(dtype), maker(5, rows, 3, dtype=dtype),
             mixed(5, 1, 9, 11, dtype=dtype),
         )  # fmt: skip
     pushed(lambda p, b: wk.crop_patches(p, b, index, (7, 33)), images.to(dtype), boxes)
@@ -295,93 +297,93 @@ def other_maps() -> None:
     maps.affine_matrices(arrays(40, 3, 2, kind=np.float32), arrays(40, 3, 2, kind=np.float32))
 
 
-def slopes(field: Field, count: int, made: Callable[..., torch.Tensor]) -> None:
+def slopes(field: Field, count: int, maker: Callable[..., torch.Tensor]) -> None:
     """Lens maps and undistorted points of `count` coefficients, with the gradients of both."""
-    given, asked = (made(2, 4 + count), made(2, 3, 3)), (True, True)
-    points, rows = lens_fields.forward(field, *given)
-    lens_fields.backward(field, rows, (made(*points.shape),), given, asked)
-    u, v, gx, gy = (made(2, 1100) for _ in range(4))
-    given = made(2, 1, count), u, v, made(2, 1, 3)
-    roots, _ = lens_inverses.forward(field.model, *given)
-    lens_inverses.backward(field.model, roots, (gx, gy), given, (True,) * 4)
+    inputs, needs = (maker(2, 4 + count), maker(2, 3, 3)), (True, True)
+    points, rows = lens_fields.forward(field, *inputs)
+    lens_fields.backward(field, rows, (maker(*points.shape),), inputs, needs)
+    u, v, gx, gy = (maker(2, 1100) for _ in range(4))
+    inputs = maker(2, 1, count), u, v, maker(2, 1, 3)
+    roots, _ = lens_inverses.forward(field.model, *inputs)
+    lens_inverses.backward(field.model, roots, (gx, gy), inputs, (True,) * 4)
 
 
 def files(subsampling: str, shape: tuple[int, ...]) -> None:
     """JPEG files of bytes and of floats far outside [0, 1], and their gradient."""
     quality = torch.randint(1, 101, shape[:1], dtype=torch.int32)
     through_file(hostile(*shape, dtype=torch.uint8), quality, subsampling)
-    for made in (hostile, mixed):
-        pushed(lambda i: through_file(i, quality, subsampling), made(*shape, dtype=torch.float32))
+    for maker in (hostile, mixed):
+        pushed(lambda i: through_file(i, quality, subsampling), maker(*shape, dtype=torch.float32))
 
 
 def depths(options: Depths) -> None:
     """Points of depths and their gradients, with every number hostile in turn."""
     count = 4 if options.model == "fisheye" else 14
-    for made, dtype in product((hostile, mixed), FLOATS):
-        rays = made(2, 4) if options.pinhole else made(2, 3, 9, 67)
-        numbers = made(2, 1, 9, 67, dtype=dtype)[:, 0], rays, made(2, 3, 4), made(2, 4 + count)
+    for maker, dtype in product((hostile, mixed), FLOATS):
+        rays = maker(2, 4) if options.pinhole else maker(2, 3, 9, 67)
+        numbers = maker(2, 1, 9, 67, dtype=dtype)[:, 0], rays, maker(2, 3, 4), maker(2, 4 + count)
         leaves = [t.requires_grad_() for t in numbers]
-        found = POINTS(options, *leaves, made(2).abs())
-        slopes = [made(*t.shape) for t in found if t.is_floating_point()]
-        torch.autograd.grad(found[: len(slopes)], leaves, slopes, allow_unused=True)
+        results = POINTS(options, *leaves, maker(2).abs())
+        slopes = [maker(*t.shape) for t in results if t.is_floating_point()]
+        torch.autograd.grad(results[: len(slopes)], leaves, slopes, allow_unused=True)
 
 
-def depth_warps(made: Callable[..., torch.Tensor], dtype: torch.dtype) -> None:
+def depth_warps(maker: Callable[..., torch.Tensor], dtype: torch.dtype) -> None:
     """Pictures seen by depths, with every number hostile in turn."""
     for shape, model in product(SHAPES, MODELS):
-        size, pose, k, camera = shape[2:], made(2, 3, 4), made(4), torch.eye(3).double()
-        camera[[0, 1, 0, 1], [0, 1, 2, 2]] = 1e-300 + made(4).abs()
-        leaves = made(*shape, dtype=dtype), made(2, 1, *size, dtype=dtype), pose
+        size, pose, k, camera = shape[2:], maker(2, 3, 4), maker(4), torch.eye(3).double()
+        camera[[0, 1, 0, 1], [0, 1, 2, 2]] = 1e-300 + maker(4).abs()
+        leaves = maker(*shape, dtype=dtype), maker(2, 1, *size, dtype=dtype), pose
         pushed(partial(seen, model), *leaves, camera, k)
 
 
-def fronts(made: Callable[..., torch.Tensor], dtype: torch.dtype) -> None:
+def fronts(maker: Callable[..., torch.Tensor], dtype: torch.dtype) -> None:
     """The pixels in front, by hostile flows and depths."""
     for shape in SHAPES:
-        flow, depth = made(shape[0], *shape[2:], 2), made(shape[0], 1, *shape[2:], dtype=dtype)
+        flow, depth = maker(shape[0], *shape[2:], 2), maker(shape[0], 1, *shape[2:], dtype=dtype)
         pushed(
             lambda i, f=flow, d=depth: wk.flow.splat(i, f, mode="front", depth=d).image,
-            made(*shape, dtype=dtype),
+            maker(*shape, dtype=dtype),
         )  # fmt: skip
 
 
-def fitted(made: Callable[..., torch.Tensor]) -> None:
+def fitted(maker: Callable[..., torch.Tensor]) -> None:
     """Matrices fitted to pairs of points."""
     for dtype in FLOATS:
-        pairs, grad = (made(40, 4, 2), made(40, 4, 2)), made(40, 3, 3)
+        pairs, grad = (maker(40, 4, 2), maker(40, 4, 2)), maker(40, 3, 3)
         four_points.forward(dtype, *pairs)
         four_points.backward(dtype, None, (grad,), pairs, (True, True))
-        for weights in (torch.ones(40, 9).double(), made(40, 9)):
-            similarity.forward(dtype, made(40, 9, 2), made(40, 9, 2), weights)
-    fits.homography(made(40, 8), made(40, 9, 2), made(40, 9, 2), 5)
+        for weights in (torch.ones(40, 9).double(), maker(40, 9)):
+            similarity.forward(dtype, maker(40, 9, 2), maker(40, 9, 2), weights)
+    fits.homography(maker(40, 8), maker(40, 9, 2), maker(40, 9, 2), 5)
 
 
-def vectors(made: Callable[..., torch.Tensor]) -> None:
+def vectors(maker: Callable[..., torch.Tensor]) -> None:
     """Lengths and angles of vectors, and back."""
     for kind in (np.float32, np.float64):
         with np.errstate(over="ignore"):
-            one, other = (made(40, 70).numpy().astype(kind) for _ in range(2))
+            one, other = (maker(40, 70).numpy().astype(kind) for _ in range(2))
         for degrees in (False, True):
             cv2.cartToPolar(one, other, angleInDegrees=degrees)
             cv2.polarToCart(one, other, angleInDegrees=degrees)
             cv2.polarToCart(one, other * kind(0), angleInDegrees=degrees)
 
 
-def transforms(made: Callable[..., torch.Tensor]) -> None:
+def transforms(maker: Callable[..., torch.Tensor]) -> None:
     """A matrix for the channels of every pixel."""
     for kind, (channels, rows, columns), arithmetic in product(
         pictures.TYPES, ((1, 1, 1), (2, 9, 3), (3, 3, 4), (4, 4, 4)), ("opencv4", "opencv5")
     ):
         points = arrays(20, 70, channels, kind=kind)
         form = points.shape, (70 * channels, channels, 1), points.dtype, (rows, columns)
-        transform.caller(*form, arithmetic)(points, made(rows, columns).double().numpy())
+        transform.caller(*form, arithmetic)(points, maker(rows, columns).double().numpy())
 
 
-def fisheye_points(made: Callable[..., torch.Tensor]) -> None:
+def fisheye_points(maker: Callable[..., torch.Tensor]) -> None:
     """Points distorted and undistorted by a fisheye."""
     for kind, projects in product((np.float32, np.float64), (0, 1)):
-        points_of("fisheye_shown", kind, made)
-        points_of("fisheye_found", kind, made, 1e-8, projects=projects)
+        points_of("fisheye_shown", kind, maker)
+        points_of("fisheye_found", kind, maker, 1e-8, projects=projects)
 
 
 def points_of(task: str, kind: Any, made: Any, error: float | None = None, **codes: int) -> None:
@@ -390,10 +392,10 @@ def points_of(task: str, kind: Any, made: Any, error: float | None = None, **cod
     caller(task, p.shape, 70, p.dtype, **steps, **codes)(p, made(46).double().numpy())
 
 
-def scenes(made: Callable[..., torch.Tensor]) -> None:
+def scenes(maker: Callable[..., torch.Tensor]) -> None:
     """Projected points, with their derivatives."""
     for kind, lens, turned in product((np.float32, np.float64), (TILTED, FISHEYE), (False, True)):
-        numbers = [tuple(made(n).tolist()) for n in (4, len(lens.k), 3, 9, 3)]
+        numbers = [tuple(maker(n).tolist()) for n in (4, len(lens.k), 3, 9, 3)]
         hard = lens._replace(camera=numbers[0], k=numbers[1])
         pose = maps.PlainPose(numbers[2], numbers[3] if turned else None, numbers[4])
         maps.projected(arrays(70, 3, kind=kind), hard, pose, 0.1)

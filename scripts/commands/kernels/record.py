@@ -102,8 +102,8 @@ class Recorder:
                 NotImplementedError,
             ) as error:  # an invalid combination of arguments
                 self.refused.append(f"{name}: {error}")
-            found, self.found = self.found, []
-            yield from found
+            calls, self.found = self.found, []
+            yield from calls
 
 
 class Replayer:
@@ -121,20 +121,20 @@ class Replayer:
             )
         assert self.process.stdin is not None
         assert self.process.stdout is not None
-        found = b""
+        results = b""
         try:
             self.process.stdin.write(call.tape)
             self.process.stdin.flush()
-            found = self.process.stdout.read(ways * len(call.after))
+            results = self.process.stdout.read(ways * len(call.after))
         except BrokenPipeError:
             pass
-        if len(found) < ways * len(call.after):
+        if len(results) < ways * len(call.after):
             self.process.kill()
             self.process.communicate()
             self.process = None  # the next call starts a new one
             return None
         each = len(call.after)
-        return [found[n * each : (n + 1) * each] for n in range(ways)]
+        return [results[n * each : (n + 1) * each] for n in range(ways)]
 
     def close(self) -> int:
         """End the program, and return its exit status."""

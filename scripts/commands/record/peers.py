@@ -246,12 +246,12 @@ def main() -> None:
             if find_spec(module) is None:
                 continue
             line: dict[str, object] = {"work": work, "way": name}
-            found = [way(photograph) for photograph in photographs]
+            results = [way(photograph) for photograph in photographs]
             for truth, wanted in truths.items():
                 apart = np.concatenate(
                     [
                         np.abs(a.astype(int) - b)[c].ravel()
-                        for a, b, c in zip(found, wanted, counts, strict=True)
+                        for a, b, c in zip(results, wanted, counts, strict=True)
                     ]
                 )
                 line[truth] = f"{(apart > 0).mean():.4f}"

@@ -56,24 +56,24 @@ SHORT_SIDES = ("VideoLlava", "Vivit")
 
 def record_defaults() -> None:
     """Write the options of every supported class, one line per kind; both libraries must agree."""
-    found: dict[str, dict[str, Any]] = {}
+    rows: dict[str, dict[str, Any]] = {}
     for name, kind_class in asked.processor_classes().items():
         kind = asked.kind_name(name)
         if kind not in KINDS:
             continue
         options = json.loads(kind_class().to_json_string())
-        kept = {
+        recorded = {
             key: value
             for key, value in sorted(options.items())
             if key == "constant_values" or not key.startswith(tuple(UNREAD.split()))
         }
         is_square = bool(getattr(kind_class, "default_to_square", True)) and kind not in SHORT_SIDES
-        row = {"default_to_square": is_square, **kept}
-        if found.setdefault(kind, row) != row:
+        row = {"default_to_square": is_square, **recorded}
+        if rows.setdefault(kind, row) != row:
             raise SystemExit(f"{name} has other defaults than its twin: {row}")
-    lines = [f"  {json.dumps(kind)}: {json.dumps(row)}" for kind, row in sorted(found.items())]
+    lines = [f"  {json.dumps(kind)}: {json.dumps(row)}" for kind, row in sorted(rows.items())]
     DEFAULTS.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
-    print(f"{len(found)} kinds; not found: {', '.join(sorted(set(KINDS) - set(found))) or 'none'}")
+    print(f"{len(rows)} kinds; not found: {', '.join(sorted(set(KINDS) - set(rows))) or 'none'}")
 
 
 def compared(name: str, kind_class: type) -> dict[str, Any]:
@@ -86,8 +86,10 @@ def compared(name: str, kind_class: type) -> dict[str, Any]:
         return {**row, "said": "read as timm's configuration" if kind == "TimmWrapper" else "?"}
     processor = kind_class(**asked.WITHOUT.get(kind, {}))
     row["library"] = asked.library_of(processor)
-    said = ", ".join(f"{key} off" for key in whole.needed(kind))
-    row.update(dict.fromkeys(("calls", "images", "refused", "alone"), 0), result="equal", said=said)
+    switches = ", ".join(f"{key} off" for key in whole.needed(kind))
+    row.update(
+        dict.fromkeys(("calls", "images", "refused", "alone"), 0), result="equal", said=switches
+    )
     try:
         largest = max(_of_pictures(processor, kind, row), _of_lists(kind_class, kind, row))
     except AssertionError as error:
@@ -124,11 +126,11 @@ def _of_lists(kind_class: type, kind: str, row: dict[str, Any]) -> float:
         processor = kind_class(**options)
         pipeline = Pipeline.from_processor(processor)
         for sizes in whole.calls(kind, count):
-            found = whole.compared(processor, kind, pipeline, sizes)
-            if isinstance(found, str):
-                row["refused" if found == "refused" else "alone"] += 1
+            difference = whole.compared(processor, kind, pipeline, sizes)
+            if isinstance(difference, str):
+                row["refused" if difference == "refused" else "alone"] += 1
                 continue
-            largest = max(largest, found)
+            largest = max(largest, difference)
             row["calls"] += 1
             row["images"] += len(whole.flat(sizes))
     return largest
@@ -191,73 +193,73 @@ def _extreme(processor: Any, kind: str, size: tuple[int, int]) -> str:
     except (ValueError, ZeroDivisionError, KeyError):
         pass  # refused, or a kind without a rule of its own
     try:
-        found = whole.compared(processor, kind, pipeline, [size])
+        difference = whole.compared(processor, kind, pipeline, [size])
     except AssertionError:
         return "differs"
     except RuntimeError as error:
         return "large" if "allocate" in str(error) else "differs"
-    if isinstance(found, str):
-        return "refused" if found == "refused" else "alone"
-    return "equal" if found <= EQUAL else "differs"
+    if isinstance(difference, str):
+        return "refused" if difference == "refused" else "alone"
+    return "equal" if difference <= EQUAL else "differs"
 
 
 def record_expected() -> None:
     """Write a few numbers of each processor's results for two pictures."""
-    found: dict[str, dict[str, Any]] = {}
+    rows: dict[str, dict[str, Any]] = {}
     for name, kind_class in asked.processor_classes().items():
         kind = asked.kind_name(name)
         if kind not in KINDS or kind in asked.NEEDS_A_LIST.split():
             continue
         options = {**asked.WITHOUT.get(kind, {}), **asked.SMALL.get(kind, {})}
         processor = kind_class(**options)
-        row = found.setdefault(kind, {"options": options})
+        row = rows.setdefault(kind, {"options": options})
         row[asked.library_of(processor)] = [
             asked.summary(asked.made_by(processor, kind, asked.picture(size)))
             for size in asked.RECORDED_SIZES
         ]
-    lines = [f"  {json.dumps(kind)}: {json.dumps(row)}" for kind, row in sorted(found.items())]
+    lines = [f"  {json.dumps(kind)}: {json.dumps(row)}" for kind, row in sorted(rows.items())]
     asked.RECORDED.parent.mkdir(exist_ok=True)
     asked.RECORDED.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
-    print(f"{len(found)} kinds")
+    print(f"{len(rows)} kinds")
 
 
 def record_outputs() -> None:
     """Write what each processor returns for a few lists of pictures, in short."""
-    found: dict[str, list[dict[str, Any]]] = {}
+    rows_of: dict[str, list[dict[str, Any]]] = {}
     for name, kind_class in asked.processor_classes().items():
         kind = asked.kind_name(name)
         if kind not in KINDS:
             continue
-        rows = found.setdefault(kind, [{"options": x} for x in whole.configurations(kind)])
+        rows = rows_of.setdefault(kind, [{"options": x} for x in whole.configurations(kind)])
         for row in rows:
             processor = kind_class(**row["options"])
             row[asked.library_of(processor)] = [
                 _summary(processor, kind, sizes) for sizes in whole.recorded_calls(kind)
             ]
-    lines = [f"  {json.dumps(kind)}: {json.dumps(rows)}" for kind, rows in sorted(found.items())]
+    lines = [f"  {json.dumps(kind)}: {json.dumps(rows)}" for kind, rows in sorted(rows_of.items())]
     whole.RECORDED.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
-    print(f"{len(found)} kinds")
+    print(f"{len(rows_of)} kinds")
 
 
 def _summary(processor: Any, kind: str, sizes: list[Any]) -> dict[str, Any] | None:
     """None of a call that the processor refuses."""
     try:
-        made = whole.called(processor, kind, sizes)
+        outputs = whole.called(processor, kind, sizes)
     except Exception:
         return None
-    return {key: whole.summary(value) for key, value in made.items()}
+    return {key: whole.summary(value) for key, value in outputs.items()}
 
 
 def write_page() -> None:
     """Write the page's tables between its marks."""
     with TABLE.open(newline="", encoding="utf-8") as file:
-        said = file.readline().removeprefix("# ").strip()
+        comment = file.readline().removeprefix("# ").strip()
         rows = list(csv.DictReader(file))
     kinds: dict[str, dict[str, dict[str, str]]] = defaultdict(dict)
     for row in rows:
         kinds[row["kind"]][row["library"]] = row
     served = {kind: by for kind, by in kinds.items() if "" not in by}
-    lines = [f"Compared: {said}.", ""]
+    lines = [f"Compared: {comment}.", ""]
     for library in ("torchvision", "pillow"):
         equal = [by[library] for by in served.values() if library in by]
         largest = max(float(row["largest"]) for row in equal)
@@ -277,7 +279,7 @@ def write_page() -> None:
     lines += ["", f"{len(served)} kinds are served:", "", *_served(served)]
     lines += ["", "And these are refused:", "", "| kind | why |", "|---|---|"]
     refused = {kind: by[""]["said"] for kind, by in kinds.items() if kind in REFUSED}
-    lines += [f"| {kind} | {said} |" for kind, said in refused.items()]
+    lines += [f"| {kind} | {comment} |" for kind, comment in refused.items()]
     text = PAGE.read_text(encoding="utf-8")
     begin, end = "<!-- kinds -->", "<!-- end of kinds -->"
     before, _, rest = text.partition(begin)

@@ -38,17 +38,17 @@ def main() -> None:
     versions |= {f"{name}_version": v for name, v in resizes.resize_peers().items()}
     versions |= {"python": platform.python_version(), "date": date.today().isoformat()}
     lines = []
-    for key, found in groupby(rows, lambda r: (*list(vars(r.setting).values())[:3],)):
-        group = list(found)
+    for key, rows_of_key in groupby(rows, lambda r: (*list(vars(r.setting).values())[:3],)):
+        group = list(rows_of_key)
         total, differing = counted(row.figures for row in group)
         line = dict(zip(("library", "interpolation", "dtype"), key, strict=True))
         line |= {"values": total, "differing": differing}
         for name in group[0].peers:
             parts = [(row, row.peers[name]) for row in group]
-            known = [(row, part) for row, part in parts if part is not None]
-            count, apart = counted(part for _, part in known)
-            line[name] = number(max(levels(*pair) for pair in known)) if known else "-"
-            line[f"{name}_share"] = f"{apart / count:.4f}" if known else "-"
+            present = [(row, part) for row, part in parts if part is not None]
+            count, apart = counted(part for _, part in present)
+            line[name] = number(max(levels(*pair) for pair in present)) if present else "-"
+            line[f"{name}_share"] = f"{apart / count:.4f}" if present else "-"
         lines.append({**line, **versions})
     path = ROOT / "data/parity/resize.csv"
     with path.open("w", newline="") as file:

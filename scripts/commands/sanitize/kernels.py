@@ -59,7 +59,7 @@ FATAL = {
     "TSAN_OPTIONS": "exitcode=99:halt_on_error=1",
 }
 REPORTS = 5
-"""Stop after this many reports."""
+"""The number of reports after which it stops."""
 PLACED = ["setarch", "-R"]
 """TSan needs its shadow at fixed addresses. clang 14's crashes at its start under Linux 6.18."""
 
@@ -107,7 +107,7 @@ def in_turn(table: Mapping[str, T]) -> dict[str, T]:
 
 
 def bounded(calls: Iterable[T], seconds: float) -> Iterator[T]:
-    """Yield calls until so many seconds have passed since the first."""
+    """The calls that start within `seconds` of the first."""
     end = time.perf_counter() + seconds
     for call in calls:
         yield call
@@ -135,19 +135,19 @@ def replay(name: str, threads: int, pattern: str, minutes: float) -> bool:
         for isa in sets[: sets.index(LIBRARY.isa) + 1]
     }
     torch.manual_seed(0)
-    begun, made, shared, wrong = time.perf_counter(), Counter[str](), Counter[str](), 0
+    begun, counts, shared, wrong = time.perf_counter(), Counter[str](), Counter[str](), 0
     recorder = Recorder()
     warnings.simplefilter("ignore")  # about numbers that numpy converts, and about gradients
     hostile = in_turn(hostile_calls())
     some = bounded(recorder.recorded(hostile, pattern), 60 * minutes)
     for call in chain(recorder.recorded(usual_calls(), pattern), some):
-        made[call.task] += 1
+        counts[call.task] += 1
         shared[call.task] += call.units > 1
         for isa, program in programs.items():
-            found = program.make(call, ways)
-            if found is None:
+            results = program.make(call, ways)
+            if results is None:
                 print(f"{name}: a report from {isa} of {call}", flush=True)
-            elif len(set(found)) > 1:
+            elif len(set(results)) > 1:
                 print(f"{name}: {isa} gave different bits for {call} with threads", flush=True)
             else:
                 continue
@@ -155,16 +155,17 @@ def replay(name: str, threads: int, pattern: str, minutes: float) -> bool:
             if wrong == REPORTS:
                 return False
     ended = [program.close() for program in programs.values()]
-    print("calls by task:", dict(made))
-    missing = set() if pattern else LIBRARY.tasks.keys() - made
-    alone = set() if pattern or name == "address" else {t for t in made if not shared[t]}
-    for said, tasks in (("no call of", missing), ("no call of several units of", alone)):
+    print("calls by task:", dict(counts))
+    missing = set() if pattern else LIBRARY.tasks.keys() - counts
+    alone = set() if pattern or name == "address" else {t for t in counts if not shared[t]}
+    for problem, tasks in (("no call of", missing), ("no call of several units of", alone)):
         if tasks:
-            print(f"{name}: {said} {', '.join(sorted(tasks))}")
-    done = 1 + list(hostile).index(recorder.name) if recorder.name in hostile else 0
+            print(f"{name}: {problem} {', '.join(sorted(tasks))}")
+    reached = 1 + list(hostile).index(recorder.name) if recorder.name in hostile else 0
     print(
-        f"{name}: {wrong} reports in {made.total()} calls by {', '.join(programs)}, "
-        f"{time.perf_counter() - begun:.0f} s; {done} of {len(hostile)} hostile ones were reached"
+        f"{name}: {wrong} reports in {counts.total()} calls by {', '.join(programs)}, "
+        f"{time.perf_counter() - begun:.0f} s; "
+        f"{reached} of {len(hostile)} hostile ones were reached"
     )
     return not (wrong or missing or alone or any(ended))
 
@@ -203,20 +204,20 @@ def main() -> int:
     parser.add_argument("--threads", type=int, default=4, metavar="N")
     parser.add_argument("--minutes", type=float, default=10.0, metavar="M")
     parser.add_argument("--tests", nargs=argparse.REMAINDER)
-    given = parser.parse_args()
-    for name in given.sanitizers:
+    arguments = parser.parse_args()
+    for name in arguments.sanitizers:
         if name not in FLAGS:
             parser.error(f"address or thread, got {name!r}")
-    if given.tests is not None:
-        if len(given.sanitizers) != 1:
+    if arguments.tests is not None:
+        if len(arguments.sanitizers) != 1:
             parser.error("--tests needs one of address and thread")
-        return run_tests(given.sanitizers[0], given.tests)
+        return run_tests(arguments.sanitizers[0], arguments.tests)
     # one process per sanitizer, because flags and recorded functions persist in a process
-    names = given.sanitizers or list(FLAGS)
+    names = arguments.sanitizers or list(FLAGS)
     if len(names) == 1:
-        return 0 if replay(names[0], given.threads, given.calls, given.minutes) else 1
-    more = ["--calls", given.calls, "--threads", str(given.threads)]
-    more += ["--minutes", str(given.minutes)]
+        return 0 if replay(names[0], arguments.threads, arguments.calls, arguments.minutes) else 1
+    more = ["--calls", arguments.calls, "--threads", str(arguments.threads)]
+    more += ["--minutes", str(arguments.minutes)]
     return max(subprocess.run([sys.executable, __file__, name, *more]).returncode for name in names)
 
 

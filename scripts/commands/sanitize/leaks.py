@@ -53,15 +53,15 @@ DIFFERENT = 6
 
 def right_arguments(name: str, case: Case) -> list[dict[str, Any]]:
     """The arguments of some valid calls, the same ones every time."""
-    found: list[dict[str, Any]] = []
+    valid: list[dict[str, Any]] = []
 
     def keep(name: str, case: Case, values: dict[str, Any]) -> None:
-        if len(found) < DIFFERENT and twice(name, case, values) is not None:
-            found.append(values)
+        if len(valid) < DIFFERENT and twice(name, case, values) is not None:
+            valid.append(values)
 
     fuzz(name, case._replace(spoiled=()), keep, least=200)
-    assert found, f"{name}: found no valid arguments"
-    return found
+    assert valid, f"{name}: found no valid arguments"
+    return valid
 
 
 def held() -> int:
@@ -77,14 +77,14 @@ def grow(name: str, wanted: int, seconds: float) -> tuple[int, int]:
     case = FUNCTIONS[name]
     arguments = cycle(right_arguments(name.split(".", 1)[1], case))
     begun, before = time.monotonic(), None
-    made = 0
-    while made < wanted:
+    count = 0
+    while count < wanted:
         values = leaves(next(arguments))
         gradients(case.function(**values), values)
-        made += 1
-        if before is None and (10 * made >= wanted or time.monotonic() - begun > seconds / 10):
-            before, wanted = held(), min(wanted, 10 * made)
-    return made, held() - (before or 0)
+        count += 1
+        if before is None and (10 * count >= wanted or time.monotonic() - begun > seconds / 10):
+            before, wanted = held(), min(wanted, 10 * count)
+    return count, held() - (before or 0)
 
 
 def main() -> int:
@@ -103,9 +103,9 @@ def main() -> int:
     leaking = 0
     for name in chosen:
         with forks.Pool(1) as alone:
-            made, grown = alone.apply(grow, (name, options.calls, options.seconds))
+            count, grown = alone.apply(grow, (name, options.calls, options.seconds))
         leaking += grown > MEGABYTE
-        print(f"{name:36} {made:7} calls {grown / MEGABYTE:+8.2f} MB", flush=True)
+        print(f"{name:36} {count:7} calls {grown / MEGABYTE:+8.2f} MB", flush=True)
     return leaking > 0
 
 

@@ -64,19 +64,19 @@ def inputs(shape: Sequence[int], seed: int) -> tuple[Tensor, Tensor]:
     return image.float().requires_grad_(), field.float().requires_grad_()
 
 
-def made(name: str, given: tuple[Tensor, Tensor], **options: Any) -> list[Tensor]:
+def made(name: str, inputs: tuple[Tensor, Tensor], **options: Any) -> list[Tensor]:
     """A result and its gradients to the image and the flow."""
-    result = CALLS[name](*given, **options)
+    result = CALLS[name](*inputs, **options)
     if not result.requires_grad:
         return [result]
-    grads = torch.autograd.grad(result, given, weights(result), allow_unused=True)
+    grads = torch.autograd.grad(result, inputs, weights(result), allow_unused=True)
     return [result.detach(), *(grad for grad in grads if grad is not None)]
 
 
-def digest(found: list[Tensor]) -> bytes:
+def digest(tensors: list[Tensor]) -> bytes:
     """A hash of the bits of tensors."""
     summed = hashlib.blake2b(digest_size=16)
-    for tensor in found:
+    for tensor in tensors:
         summed.update(tensor.contiguous().numpy().tobytes())
     return summed.digest()
 
@@ -89,35 +89,37 @@ def held() -> int:
 
 
 def soak(wanted: int, seconds: float, large: bool) -> int:
-    """Make calls until so many, or so many seconds; the number of failures."""
-    random, known = Random(0), dict[tuple[str, int], bytes]()
+    """Make `wanted` calls, or stop after `seconds`; the number of failures."""
+    random, digests = Random(0), dict[tuple[str, int], bytes]()
     shapes = [(random.randrange(8, 70), random.randrange(8, 70)) for _ in range(SHAPES)]
     wide = inputs((1080, 1920), 0) if large else ()
     begun, before, count, wrong = time.monotonic(), None, 0, 0
     while count < wanted and time.monotonic() - begun < seconds:
         name, n = random.choice([*CALLS]), random.randrange(SHAPES)
-        given = tuple(x.detach().clone().requires_grad_() for x in wide) or inputs(shapes[n], n)
-        found = made(name, given)
-        if not large and (name, n) not in known:
-            known[name, n] = digest(found)
+        tensors = tuple(x.detach().clone().requires_grad_() for x in wide) or inputs(shapes[n], n)
+        results = made(name, tensors)
+        if not large and (name, n) not in digests:
+            digests[name, n] = digest(results)
             if name in OF_REFERENCE:
-                for ours, truth in zip(found, made(name, given, backend="reference"), strict=True):
+                for ours, truth in zip(
+                    results, made(name, tensors, backend="reference"), strict=True
+                ):
                     size = max(1.0, truth.abs().max().item())
                     apart = (ours.double() - truth.double()).abs().max().item()
                     if not apart <= 100 * TOLERANCE["cpu torch.float32"] * size:
                         print(f"{name} of {shapes[n]}: {apart} from the reference", flush=True)
                         wrong += 1
-        elif not large and known[name, n] != digest(found):
+        elif not large and digests[name, n] != digest(results):
             print(f"{name} of {shapes[n]}: call {count} has other bits", flush=True)
             wrong += 1
         count += 1
         passed = max(count / wanted, (time.monotonic() - begun) / seconds)
         if before is None and passed >= 0.5:
             before = held()
-    del given, found
+    del tensors, results
     grown = held() - (before or 0)
     print(
-        f"{count} calls, {len(known)} of {len(CALLS) * SHAPES} pairs of a function and a shape, "
+        f"{count} calls, {len(digests)} of {len(CALLS) * SHAPES} pairs of a function and a shape, "
         f"{wrong} wrong, {grown / (1 << 20):+.1f} MB, {time.monotonic() - begun:.0f} s"
     )
     return wrong + (grown > MOST)
