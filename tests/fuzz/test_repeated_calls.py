@@ -81,11 +81,11 @@ def annotations(call: ExportedCall) -> list[str]:
     while isinstance(inner, partial):
         inner = inner.func
     if call.function.startswith("opencv."):
-        return ["ImageLike"] * len(call.given)
+        return ["ImageLike"] * len(call.inputs)
     if not inspect.isroutine(inner) or inner.__name__ == "<lambda>":
-        return [""] * len(call.given)
+        return [""] * len(call.inputs)
     named = inspect.signature(inner).parameters.values()
-    count = len(call.given)
+    count = len(call.inputs)
     found = [p.annotation for p in named for _ in range(count if p.kind is p.VAR_POSITIONAL else 1)]
     return found[:count]
 
@@ -127,7 +127,7 @@ def rounded(result: Any, other: Any) -> Any:
 @pytest.mark.parametrize("name", CALLS)
 def test_the_second_call_equals_the_first_and_plain_tensors(name: str):
     call = CALLS[name]
-    given = [given.tensor(0) for given in call.given]
+    given = [given.tensor(0) for given in call.inputs]
     plain = twice(call.call, given, "plain tensors")
     assert not isinstance(plain, str), plain
     known: dict[tuple[int, torch.dtype, bytes], Any] = {}
@@ -165,7 +165,7 @@ def forget() -> None:
 @pytest.mark.parametrize("name", [name for name in CALLS if name.startswith("opencv.")])
 def test_cv2s_functions_take_arrays_of_every_kind(name: str):
     call = CALLS[name]
-    given = [given.tensor(0) for given in call.given]
+    given = [given.tensor(0) for given in call.inputs]
     plain = twice(call.call, [t.numpy() if t.ndim else t.item() for t in given], "arrays")
     assert not isinstance(plain, str), plain
     for kind, form in kinds.ARRAYS.items():
@@ -195,7 +195,7 @@ def with_gradients(call: Callable[..., Any], given: Sequence[Tensor]) -> list[An
 @pytest.mark.parametrize("name", DIFFERENTIABLE)
 def test_the_second_gradient_equals_the_first_and_that_of_plain_tensors(name: str):
     call = CALLS[name]
-    given = [given.tensor(0) for given in call.given]
+    given = [given.tensor(0) for given in call.inputs]
     for place in range(len(given)):
         for kind in kinds.views(given[place]):
             found = [
@@ -210,7 +210,7 @@ def test_the_second_gradient_equals_the_first_and_that_of_plain_tensors(name: st
 @pytest.mark.parametrize("name", OF_THE_ARGUMENTS)
 def test_results_do_not_depend_on_the_default_device(name: str):
     call = CALLS[name]
-    given = [given.tensor(0) for given in call.given]
+    given = [given.tensor(0) for given in call.inputs]
     wanted = outcome(call.call, given)
     with torch.device("meta"):
         found = twice(call.call, given, "a call under another default device")
@@ -220,7 +220,7 @@ def test_results_do_not_depend_on_the_default_device(name: str):
 @pytest.mark.parametrize("name", DIFFERENTIABLE)
 def test_gradients_after_inference_equal_those_before(name: str):
     call = CALLS[name]
-    given = [given.tensor(0) for given in call.given]
+    given = [given.tensor(0) for given in call.inputs]
     forget()
     wanted = with_gradients(call.call, given)
     forget()

@@ -15,9 +15,9 @@ def allocated(call: Callable[[], Any]) -> int:
         call()  # a process's first record allocates megabytes
     tracemalloc.start()
     try:
-        with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as seen:
+        with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
             call()
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    return peak + sum(max(0, event.self_cpu_memory_usage) for event in seen.events() or ())
+    return peak + sum(max(0, event.self_cpu_memory_usage) for event in profiler.events() or ())

@@ -37,13 +37,13 @@ ELSEWHERE = {
 
 def cases_of(module: ModuleType) -> dict[str, Case]:
     """The cases of all tables of a module that have a result on another device."""
-    found = {}
+    cases = {}
     for name, value in vars(module).items():
         if isinstance(value, Case):
-            found[name.lower()] = value
+            cases[name.lower()] = value
         elif isinstance(value, dict):
-            found |= {f"{name} {k}": v for k, v in value.items() if isinstance(v, Case)}
-    return {name: case for name, case in found.items() if name.split()[-1] not in ELSEWHERE}
+            cases |= {f"{name} {k}": v for k, v in value.items() if isinstance(v, Case)}
+    return {name: case for name, case in cases.items() if name.split()[-1] not in ELSEWHERE}
 
 
 def outcome(case: Case, values: dict[str, Any]) -> list[Any]:
@@ -71,12 +71,12 @@ def check(name: str, case: Case, values: dict[str, Any]) -> None:
     """The same result and gradients, on the same device, under another default device."""
     expected = outcome(case, values)
     with torch.device("meta"):
-        found = outcome(case, values)
+        results = outcome(case, values)
     # as with torch, what is made of numbers and arrays alone is on the default device
     free = not any(isinstance(value, Tensor) for value in parts(values))
-    assert len(expected) == len(found), (expected, found)
-    for one, other in zip(expected, found, strict=True):
-        assert equal(one, other, free), (expected, found)
+    assert len(expected) == len(results), (expected, results)
+    for one, other in zip(expected, results, strict=True):
+        assert equal(one, other, free), (expected, results)
 
 
 def main(module: str) -> None:

@@ -33,11 +33,11 @@ class Warped(Dataset[tuple[Tensor, ...]]):
         matrix = wk.rotation_matrix(wk.image_center((LARGE, LARGE)), 10.0 * index)
         warped = wk.warp_affine(self.image, matrix)
         small = wk.resize((warped * 255).byte(), (64, 64), arithmetic="pillow")
-        threads, drawn = (
+        threads, numbers = (
             torch.tensor(torch.get_num_threads()),
             torch.rand(1, generator=self.generator),
         )
-        return warped, small, threads, drawn
+        return warped, small, threads, numbers
 
 
 def give_generator(worker: int) -> None:
@@ -62,11 +62,11 @@ def main(method: str) -> None:
     )
     numbers: list[float] = []
     for _ in range(2):
-        *found, threads, drawn = (torch.cat(parts) for parts in zip(*loader, strict=True))
-        for got, want in zip(found, zip(*own, strict=True), strict=False):
+        *results, threads, draws = (torch.cat(parts) for parts in zip(*loader, strict=True))
+        for got, want in zip(results, zip(*own, strict=True), strict=False):
             assert torch.equal(got, torch.stack(want))
         assert threads.eq(1).all()
-        numbers += drawn.flatten().tolist()
+        numbers += draws.flatten().tolist()
     assert len(set(numbers)) == len(numbers)  # no worker or epoch repeats numbers
     again = data[0]
     assert torch.equal(again[0], own[0][0])  # the parent's threads still work

@@ -56,12 +56,14 @@ class Run:
 
 def sources() -> list[Array]:
     """The photographs of this repository, and of scikit-learn if it is installed."""
-    found = [np.asarray(Image.open(path).convert("RGB")) for path in sorted(IMAGES.glob("*.png"))]
+    photographs = [
+        np.asarray(Image.open(path).convert("RGB")) for path in sorted(IMAGES.glob("*.png"))
+    ]
     try:
         from sklearn.datasets import load_sample_images
     except ImportError:
-        return found
-    return found + [np.asarray(image) for image in load_sample_images().images]
+        return photographs
+    return photographs + [np.asarray(image) for image in load_sample_images().images]
 
 
 def drawn_picture(generator: np.random.Generator, height: int, width: int) -> Array:
@@ -85,18 +87,18 @@ def drawn_picture(generator: np.random.Generator, height: int, width: int) -> Ar
 def pictures(generator: np.random.Generator, count: int, least: int) -> list[Array]:
     """Crops of photographs and drawn images, of different shapes."""
     photographs = sources()
-    found = []
+    crops = []
     for _ in range(count):
         height, width = generator.integers(max(90, least), max(420, 2 * least), 2).tolist()
         if generator.random() < 0.3:
-            found.append(drawn_picture(generator, height, width))
+            crops.append(drawn_picture(generator, height, width))
             continue
         image = photographs[int(generator.integers(len(photographs)))]
         height, width = min(height, image.shape[0]), min(width, image.shape[1])
         top = int(generator.integers(image.shape[0] - height + 1))
         left = int(generator.integers(image.shape[1] - width + 1))
-        found.append(np.ascontiguousarray(image[top : top + height, left : left + width]))
-    return found
+        crops.append(np.ascontiguousarray(image[top : top + height, left : left + width]))
+    return crops
 
 
 def _resize(library: str, name: str, antialias: bool) -> Callable[[Array, tuple[int, int]], Array]:
@@ -111,8 +113,8 @@ def _resize(library: str, name: str, antialias: bool) -> Callable[[Array, tuple[
     def by_torch(image: Array, size: tuple[int, int]) -> Array:
         batch = torch.from_numpy(image.copy()).movedim(-1, 0)[None].contiguous()
         batch = batch if library == "torchvision" else batch.float()
-        made = F.interpolate(batch, size, mode=name, antialias=antialias)[0]
-        return made.clamp(0, 255).round().to(torch.uint8).movedim(0, -1).contiguous().numpy()
+        result = F.interpolate(batch, size, mode=name, antialias=antialias)[0]
+        return result.clamp(0, 255).round().to(torch.uint8).movedim(0, -1).contiguous().numpy()
 
     return by_torch
 
@@ -164,12 +166,12 @@ def draw_program(generator: np.random.Generator, side: int, instead: str | None 
             return resize(image, (size[0], size[1]))[top : top + side, left : left + side]
         factor = side / max(height, width)
         h, w = (max(1, round(v * factor)) for v in (height, width))
-        made = resize(image, (h, w))
+        resized = resize(image, (h, w))
         if words["pad"] is None:
-            return made
+            return resized
         whole = np.full((side, side, 3), level, np.uint8)
         top, left = (side - h) // 2, (side - w) // 2
-        whole[top : top + h, left : left + w] = made
+        whole[top : top + h, left : left + w] = resized
         return whole
 
     return Program(words, run)
@@ -252,48 +254,52 @@ def _named(words: dict[str, Any]) -> str:
     )
 
 
-def is_said(name: str, wanted: Any, said: Any, room: float = 0) -> bool:
+def is_said(name: str, wanted: Any, answer: Any, room: float = 0) -> bool:
     """Whether an attribute is right; OpenCV's versions and IPP count as one.
 
     room: levels by which padding may be off."""
-    if name == "arithmetic" and isinstance(said, str) and wanted == "opencv":
-        return said.startswith("opencv")
-    if name == "pad" and wanted is not None and isinstance(said, tuple):  # codecs change its level
-        return bool(said[0] == wanted[0] and np.abs(np.subtract(said[1], wanted[1])).max() <= room)
-    return bool(said == wanted)
+    if name == "arithmetic" and isinstance(answer, str) and wanted == "opencv":
+        return answer.startswith("opencv")
+    if (
+        name == "pad" and wanted is not None and isinstance(answer, tuple)
+    ):  # codecs change its level
+        return bool(
+            answer[0] == wanted[0] and np.abs(np.subtract(answer[1], wanted[1])).max() <= room
+        )
+    return bool(answer == wanted)
 
 
-def judged(run: Run, found: Preprocessing) -> tuple[str, str]:
+def judged(run: Run, answer: Preprocessing) -> tuple[str, str]:
     """ "whole", "alike", "first", "open", "not" or "wrong", and the wrong attributes."""
     words = run.program.words
     room = 2 if run.kind == "lossy" else 0
     wrong = [
-        f"{name} {getattr(found, name)!r}, not {words[name]!r}"
+        f"{name} {getattr(answer, name)!r}, not {words[name]!r}"
         for name in words
-        if not _unsaid(found, name) and not is_said(name, words[name], getattr(found, name), room)
+        if not _unsaid(answer, name) and not is_said(name, words[name], getattr(answer, name), room)
     ]
     if wrong:
         return "wrong", "; ".join(wrong)
-    missing = [name for name in words if not is_said(name, words[name], getattr(found, name))]
+    missing = [name for name in words if not is_said(name, words[name], getattr(answer, name))]
     if run.kind == "two":
-        parted = found.groups == run.groups
-        return ("parted" if parted else "not"), "" if parted else f"{found.groups} {run.groups}"
+        parted = answer.groups == run.groups
+        return ("parted" if parted else "not"), "" if parted else f"{answer.groups} {run.groups}"
     if run.kind == "lossy":
-        if not found.candidates:
+        if not answer.candidates:
             return "not", "no candidates"
-        best = found.candidates[0][0]
+        best = answer.candidates[0][0]
         same = all(getattr(best, n) == words[n] for n in ("interpolation", "antialias"))
         return ("first" if same else "not"), "" if same else f"first: {best}"
     if not missing:
         return "whole", ""
-    if missing == ["arithmetic"] and (libraries := alike(run, found)):
+    if missing == ["arithmetic"] and (libraries := alike(run, answer)):
         return "alike", "the same results by " + " and ".join(libraries)
     return "open", "open: " + ", ".join(missing)
 
 
-def alike(run: Run, found: Preprocessing) -> list[str]:
+def alike(run: Run, answer: Preprocessing) -> list[str]:
     """The remaining libraries, if each of them, when called, gives exactly these results."""
-    names = {str(program.arithmetic) for program, _, _ in found.candidates}
+    names = {str(program.arithmetic) for program, _, _ in answer.candidates}
     libraries = sorted({"opencv" if n.startswith("opencv") else n for n in names})
     if not {run.program.words["arithmetic"]} < set(libraries) <= {*LIBRARIES}:
         return []
@@ -304,11 +310,11 @@ def alike(run: Run, found: Preprocessing) -> list[str]:
     return libraries
 
 
-def _unsaid(found: Preprocessing, name: str) -> bool:
+def _unsaid(answer: Preprocessing, name: str) -> bool:
     """Whether an attribute is left open: it is None, unless None means no crop or padding."""
     if name in ("crop", "pad"):
-        return found.rule is None or (getattr(found, name) is None and not found.known)
-    return getattr(found, name) is None
+        return answer.rule is None or (getattr(answer, name) is None and not answer.known)
+    return getattr(answer, name) is None
 
 
 def kinds_of(seeds: Sequence[int]) -> list[str]:

@@ -35,13 +35,13 @@ def rows() -> list[ExportedCall]:
     """All calls."""
     torch.manual_seed(0)
     with torch.inference_mode(False):  # torch's own layers cannot be trained if made inside it
-        found = exported_pixel_calls.calls()
+        calls = exported_pixel_calls.calls()
     align: Any = partial(wk.align, steps=2)
     smooth = floats(1, 1, 32, 32)
     turned = attacks.AffineDistribution(angle=(-9, 9), translation=(-1, 1))
     expected = partial(attacks.expectation, distribution=turned, samples=2)
     return [
-        *found,
+        *calls,
         # torch has no gradient of its function's floor_divide
         *(row for row in exported_calls.calls() if row.function != "attacks.on_uint8"),
         *exported_face_calls.calls(),
@@ -72,21 +72,21 @@ def tensors_of(value: Any) -> Iterator[Tensor]:
 def called(row: ExportedCall) -> tuple[Any, list[Tensor]]:
     """The result of a row, and its inputs, of which floats want a gradient."""
     with torch.inference_mode(False), torch.device("cpu"):
-        given = [one.tensor(0) for one in row.given]
-        given = [x.requires_grad_() if x.is_floating_point() else x for x in given]
+        inputs = [one.tensor(0) for one in row.inputs]
+        inputs = [x.requires_grad_() if x.is_floating_point() else x for x in inputs]
     torch.manual_seed(0)
-    return row.call(*given), given
+    return row.call(*inputs), inputs
 
 
 def trained(row: ExportedCall) -> list[Tensor]:
     """The results of a row, and the gradients of a weighted sum of them to the inputs."""
-    result, given = called(row)
+    result, inputs = called(row)
     total = torch.zeros((), device="cpu")
-    for made in tensors_of(result):
-        if made.requires_grad:
-            weight = torch.linspace(0.5, 1.5, made.numel(), device="cpu").reshape(made.shape)
-            total = total + (weight * made).nansum()
-    wanted = [x for x in given if x.requires_grad] if total.requires_grad else []
+    for tensor in tensors_of(result):
+        if tensor.requires_grad:
+            weight = torch.linspace(0.5, 1.5, tensor.numel(), device="cpu").reshape(tensor.shape)
+            total = total + (weight * tensor).nansum()
+    wanted = [x for x in inputs if x.requires_grad] if total.requires_grad else []
     grads = torch.autograd.grad(total, wanted, allow_unused=True) if wanted else ()
     return [x.detach() for x in (*tensors_of(result), *grads) if x is not None]
 
@@ -109,33 +109,35 @@ def main(mode: str, file: str) -> None:
         for row in table * 2:
             with torch.inference_mode():
                 called(row)
-        kept = [x for key, x in of_inference().items() if key not in objects]
-        assert not kept, [tuple(x.shape) for x in kept]
+        leftover = [x for key, x in of_inference().items() if key not in objects]
+        assert not leftover, [tuple(x.shape) for x in leftover]
     elif mode == "meta":
         torch.set_default_device("meta")
         table = [row for row in table if ELSEWHERE.get(row.function.split(".")[-1]) != DRAWS]
-    found = {}
+    results = {}
     for row in table:
         print(row.function, row.words, flush=True)
-        found[f"{row.function} {row.words}"] = [trained(row), trained(row)]
-    torch.save(found, file)
+        results[f"{row.function} {row.words}"] = [trained(row), trained(row)]
+    torch.save(results, file)
 
 
 def results_in(mode: str, folder: Path) -> dict[str, list[list[Tensor]]]:
     """What another process writes in a mode."""
     file = folder / f"{mode}.pt"
     command = [*python(), "-m", "tests.support.every_call", mode, str(file)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 0, f"{done.returncode} at {done.stdout[-60:]}: {done.stderr}"
+    process = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert process.returncode == 0, (
+        f"{process.returncode} at {process.stdout[-60:]}: {process.stderr}"
+    )
     return torch.load(file)
 
 
 def assert_equal(
-    found: dict[str, list[list[Tensor]]], truth: dict[str, list[list[Tensor]]]
+    results: dict[str, list[list[Tensor]]], truth: dict[str, list[list[Tensor]]]
 ) -> None:
     """Both results of every call in `found` have the bits of the first in `truth`."""
-    assert len(found) > 150
-    for name, both in found.items():
+    assert len(results) > 150
+    for name, both in results.items():
         for tensors in both + truth[name][1:]:
             for one, other in zip(tensors, truth[name][0], strict=True):
                 torch.testing.assert_close(one, other, rtol=0, atol=0, equal_nan=True, msg=name)

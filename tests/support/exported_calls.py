@@ -356,8 +356,8 @@ def _programs() -> list[ExportedCall]:
         ),
         ExportedCall("transforms.CenterCrop", "", transforms.CenterCrop((10, 12)), (IMAGE,)),
         *(
-            ExportedCall(f"transforms.{type(made).__name__}", "", made, (IMAGE,))
-            for made in (
+            ExportedCall(f"transforms.{type(transform).__name__}", "", transform, (IMAGE,))
+            for transform in (
                 transforms.ElasticTransform(),
                 transforms.RandomAffine(10),
                 transforms.RandomHorizontalFlip(),

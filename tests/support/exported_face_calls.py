@@ -10,7 +10,7 @@ import torch
 import warpkit.opencv as cv2
 from tests.support.exported_inputs import (
     ExportedCall,
-    Given,
+    Input,
     floats,
     levels,
     near,
@@ -22,16 +22,16 @@ HOMOGRAPHY = near([[1.1, 0.2, 0.3], [-0.15, 0.9, -0.4], [0.001, -0.002, 1.0]], s
 QUAD = near([[2.0, 3.0], [25.0, 2.0], [27.0, 20.0], [3.0, 21.0]], shape=(), noise=0.5)
 ONE = near([[40.0, 0.0, 15.0], [0.0, 40.0, 12.0], [0.0, 0.0, 1.0]], shape=(), noise=0.0)
 LENS = near([-0.1, 0.02, 0.001, -0.001], shape=(), noise=0.0)
-SCENE = Given(("points", 3), lambda sides, random: torch.rand(sides, generator=random) + 1)
-POINTS = Given(("points", 2), lambda sides, random: torch.rand(sides, generator=random) * 20)
-FIELD = Given((20, 25), lambda sides, random: torch.rand(sides, generator=random) * 20)
+SCENE = Input(("points", 3), lambda sides, random: torch.rand(sides, generator=random) + 1)
+POINTS = Input(("points", 2), lambda sides, random: torch.rand(sides, generator=random) * 20)
+FIELD = Input((20, 25), lambda sides, random: torch.rand(sides, generator=random) * 20)
 TURN, SHIFT = (
     near([0.1, -0.2, 0.05], shape=(), noise=0.0),
     near([0.1, 0.2, 2.0], shape=(), noise=0.0),
 )
 
 
-def _moved() -> list[tuple[str, str, Callable[..., Any], tuple[Given, ...]]]:
+def _moved() -> list[tuple[str, str, Callable[..., Any], tuple[Input, ...]]]:
     """Functions that copy pixels, and pyramids."""
     return [
         (
@@ -51,7 +51,7 @@ def _moved() -> list[tuple[str, str, Callable[..., Any], tuple[Given, ...]]]:
     ]
 
 
-def _sampled() -> list[tuple[str, str, Callable[..., Any], tuple[Given, ...]]]:
+def _sampled() -> list[tuple[str, str, Callable[..., Any], tuple[Input, ...]]]:
     """Warps, remaps and resizes."""
     size = (25, 20)
     return [
@@ -99,7 +99,7 @@ def _sampled() -> list[tuple[str, str, Callable[..., Any], tuple[Given, ...]]]:
     ]
 
 
-def _numbers() -> list[tuple[str, str, Callable[..., Any], tuple[Given, ...]]]:
+def _numbers() -> list[tuple[str, str, Callable[..., Any], tuple[Input, ...]]]:
     """Matrices and points."""
     alone = near(3.0, shape=(), noise=0.0)
     maps = (31, 24), cv2.CV_32FC1
@@ -188,7 +188,7 @@ def calls() -> list[ExportedCall]:
     """All calls of `warpkit.opencv`."""
     makers = (_moved, _sampled, _numbers)
     return [
-        ExportedCall(f"opencv.{name}", words, call, given)
+        ExportedCall(f"opencv.{name}", words, call, inputs)
         for maker in makers
-        for name, words, call, given in maker()
+        for name, words, call, inputs in maker()
     ]

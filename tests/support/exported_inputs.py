@@ -21,7 +21,7 @@ GIVEN = {
 """How long such a side is in the export, and in two runs beside it."""
 
 
-class Given(NamedTuple):
+class Input(NamedTuple):
     """An input tensor."""
 
     shape: Shape
@@ -46,38 +46,38 @@ class ExportedCall(NamedTuple):
     words: str
     """Which of its options and types."""
     call: Callable[..., Any]
-    given: Sequence[Given]
+    inputs: Sequence[Input]
     """In a constructor's call, what the object is called with."""
 
 
-def floats(*shape: int | str) -> Given:
+def floats(*shape: int | str) -> Input:
     """Floats in [0, 1)."""
-    return Given(shape, lambda sides, random: torch.rand(sides, generator=random))
+    return Input(shape, lambda sides, random: torch.rand(sides, generator=random))
 
 
-def levels(*shape: int | str) -> Given:
+def levels(*shape: int | str) -> Input:
     """Bytes."""
-    return Given(
+    return Input(
         shape,
         lambda sides, random: torch.randint(0, 256, sides, generator=random, dtype=torch.uint8),
     )
 
 
-def labels(*shape: int | str) -> Given:
+def labels(*shape: int | str) -> Input:
     """Integers of 64 bits."""
-    return Given(
+    return Input(
         shape, lambda sides, random: torch.randint(-(10**9), 10**9, sides, generator=random)
     )
 
 
-def doubles(*shape: int | str) -> Given:
+def doubles(*shape: int | str) -> Input:
     """Floats in [0, 1), float64."""
-    return Given(
+    return Input(
         shape, lambda sides, random: torch.rand(sides, generator=random, dtype=torch.float64)
     )
 
 
-def near(*values: Any, shape: Shape = ("batch",), noise: float = 0.05) -> Given:
+def near(*values: Any, shape: Shape = ("batch",), noise: float = 0.05) -> Input:
     """Values with noise; their shape is the end of the tensor's shape."""
     middle = torch.tensor(values[0] if len(values) == 1 else values)
 
@@ -87,7 +87,7 @@ def near(*values: Any, shape: Shape = ("batch",), noise: float = 0.05) -> Given:
     def whole(sides: tuple[int, ...], random: torch.Generator) -> Tensor:
         return made(sides[: len(sides) - middle.ndim], random)
 
-    return Given((*shape, *middle.shape), whole)
+    return Input((*shape, *middle.shape), whole)
 
 
 SIZE = (20, 25)
@@ -97,10 +97,10 @@ LABELS = labels("batch", 3, 24, 31)
 DOUBLES = doubles("batch", 3, 24, 31)
 MATRIX = near([[0.9, 0.2, 0.3], [-0.15, 1.1, -0.4]])
 HOMOGRAPHY = near([[1.1, 0.2, 0.3], [-0.15, 0.9, -0.4], [0.001, -0.002, 1.0]], noise=1e-4)
-PLACES = Given(
+PLACES = Input(
     ("batch", "points", 2), lambda sides, random: torch.rand(sides, generator=random) * 20
 )
-FLOW = Given(("batch", 24, 31, 2), lambda sides, random: torch.randn(sides, generator=random))
+FLOW = Input(("batch", 24, 31, 2), lambda sides, random: torch.randn(sides, generator=random))
 CAMERA = near([[40.0, 0.0, 15.0], [0.0, 40.0, 12.0], [0.0, 0.0, 1.0]], noise=0.0)
 LENS = near([-0.1, 0.02, 0.001, -0.001], noise=0.002)
 FISHEYE = near([0.02, -0.01, 0.001, 0.0], noise=0.0)
@@ -110,8 +110,8 @@ BOXES = near([3.0, 4.0, 16.0, 14.0], shape=("boxes",), noise=0.5)
 TURNED = near([12.0, 11.0, 9.0, 7.0, 20.0], shape=("boxes",), noise=0.5)
 OBJECTS = near([[0.9, 0.1, 1.0], [-0.1, 0.9, 0.5]], shape=("boxes",))
 LAID = near([[0.9, 0.1, 6.0], [-0.1, 0.9, 5.0]], shape=("boxes",))
-WHICH = Given(("boxes",), lambda sides, random: torch.zeros(sides, dtype=torch.int64))
-INDEX = Given(("rows",), lambda sides, random: torch.rand(sides, generator=random) * 8)
+WHICH = Input(("boxes",), lambda sides, random: torch.zeros(sides, dtype=torch.int64))
+INDEX = Input(("rows",), lambda sides, random: torch.rand(sides, generator=random) * 8)
 ROWS = floats(10, 4)
 ANY = ("batch",)
-FIELD = Given(("batch", *SIZE, 2), lambda sides, random: torch.rand(sides, generator=random) * 20)
+FIELD = Input(("batch", *SIZE, 2), lambda sides, random: torch.rand(sides, generator=random) * 20)

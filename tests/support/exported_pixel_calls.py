@@ -51,8 +51,8 @@ def _warps() -> list[ExportedCall]:
     calls.append(ExportedCall("warp_perspective", "", wk.warp_perspective, (IMAGE, HOMOGRAPHY)))
     for words in ("", "opencv4", "opencv5"):
         warp = partial(wk.warp_affine, **OPTIONS[words])
-        said = f"uint8, {words}".removesuffix(", ")
-        calls.append(ExportedCall("warp_affine", said, warp, (BYTES, MATRIX)))
+        label = f"uint8, {words}".removesuffix(", ")
+        calls.append(ExportedCall("warp_affine", label, warp, (BYTES, MATRIX)))
     warp = partial(wk.warp_affine, interpolation="nearest")
     calls.append(ExportedCall("warp_affine", "int64, nearest", warp, (LABELS, MATRIX)))
     return [
@@ -101,13 +101,13 @@ INPUTS = {
 
 def _resizes() -> list[ExportedCall]:
     calls = []
-    for words, (image, known) in INPUTS.items():
-        for arithmetic, names in known.items():
+    for words, (image, names_of) in INPUTS.items():
+        for arithmetic, names in names_of.items():
             for name in names.split():
                 options: dict[str, Any] = {"interpolation": name, "arithmetic": arithmetic}
                 resize = partial(wk.resize, size=SIZE, **options)
-                said = f"{words}, {arithmetic}, {name}"
-                calls.append(ExportedCall("resize", said, resize, (image,)))
+                label = f"{words}, {arithmetic}, {name}"
+                calls.append(ExportedCall("resize", label, resize, (image,)))
     sizes = levels("batch", 3, "height", "width")
     for name in ("bilinear", "bicubic", "lanczos"):
         options = {"interpolation": name, "arithmetic": "pillow"}

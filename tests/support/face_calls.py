@@ -51,17 +51,17 @@ def picture(
     steps = [int(random.integers(1, 3)) for _ in range(2)] if random.random() < 0.3 else [1, 1]
     shape = (height * steps[0], width * steps[1], count)
     if dtype == "bool":
-        found = random.random(shape) < 0.5
+        pixels = random.random(shape) < 0.5
     elif dtype.startswith("float"):
-        found = random.integers(-999, 1000, shape).astype(dtype)
+        pixels = random.integers(-999, 1000, shape).astype(dtype)
         if fractions:
-            found = found * dtype_of(dtype)(random.random())
+            pixels = pixels * dtype_of(dtype)(random.random())
     else:
         limits = np.iinfo(dtype)
-        found = random.integers(limits.min, limits.max + 1, shape).astype(dtype)
+        pixels = random.integers(limits.min, limits.max + 1, shape).astype(dtype)
         if random.random() < 0.25:
-            found = np.where(random.random(shape) < 0.5, limits.min, limits.max).astype(dtype)
-    view = found[:: steps[0], :: steps[1]]
+            pixels = np.where(random.random(shape) < 0.5, limits.min, limits.max).astype(dtype)
+    view = pixels[:: steps[0], :: steps[1]]
     if random.random() < 0.15:
         view = view[::-1, ::-1]
     return view[..., 0] if count == 1 else view
@@ -201,8 +201,8 @@ def _vectors(random: Random) -> tuple[np.ndarray, np.ndarray]:
     dtype, shape = dtype_of(str(random.choice(["float32", "float64"]))), (side(random, 300),)
     shape = (side(random), *shape) if random.random() < 0.7 else (*shape, 1)
     scale = 10.0 ** random.integers(-5, 6)
-    found = [(random.normal(0, 1, shape) * scale).astype(dtype) for _ in range(2)]
-    return (found[0], found[1]) if random.random() < 0.7 else (found[0].round(), found[1].round())
+    pair = [(random.normal(0, 1, shape) * scale).astype(dtype) for _ in range(2)]
+    return (pair[0], pair[1]) if random.random() < 0.7 else (pair[0].round(), pair[1].round())
 
 
 def _to_polar(random: Random) -> FaceCall:
@@ -276,8 +276,8 @@ def answers(library: Any, call: FaceCall) -> list[np.ndarray]:
     for part in call.function.split("."):
         function = getattr(function, part)
     args = (getattr(library, arg) if isinstance(arg, str) else arg for arg in call.args)
-    found = function(*args, **call.options)
-    parts = found if isinstance(found, tuple) else (found,)
+    result = function(*args, **call.options)
+    parts = result if isinstance(result, tuple) else (result,)
     return [np.asarray(part) for part in parts if part is not None]
 
 

@@ -128,7 +128,7 @@ def twice(name: str, case: Case, values: dict[str, Any]) -> Made | None:
     """Make a call twice with equal arguments and random numbers; None if it is rejected."""
     generators = [value for value in values.values() if isinstance(value, torch.Generator)]
     states, drawn = [each.get_state() for each in generators], torch.get_rng_state()
-    made = []
+    results = []
     for _ in range(2):
         torch.set_rng_state(drawn)
         for generator, state in zip(generators, states, strict=True):
@@ -137,8 +137,8 @@ def twice(name: str, case: Case, values: dict[str, Any]) -> Made | None:
         if isinstance(mine.get("dst"), np.ndarray):  # it is written to
             mine["dst"] = mine["dst"].copy()
         result = run(name, case, mine)
-        made.append(Made(result, gradients(result, mine)))
-    first, second = made
+        results.append(Made(result, gradients(result, mine)))
+    first, second = results
     assert same(first, second), f"the second call differs: {first}\n{second}"
     return None if isinstance(first.result, Refused) else first
 
@@ -157,8 +157,8 @@ def size_of(*values: Any) -> float:
         if isinstance(value, torch.Tensor) and value.device.type == "meta":
             continue
         with suppress(TypeError, ValueError, RuntimeError, OverflowError):
-            found = torch.as_tensor(value).detach().double().abs()
-            largest = max(largest, float(found[found.isfinite()].max()))
+            sizes = torch.as_tensor(value).detach().double().abs()
+            largest = max(largest, float(sizes[sizes.isfinite()].max()))
     return largest
 
 
@@ -236,10 +236,10 @@ def assert_true(case: Case, result: Any, values: dict[str, Any]) -> None:
 
 def check_result(name: str, case: Case, values: dict[str, Any]) -> Made | None:
     """Check that a call is rejected, or right with gradients that can be computed."""
-    made = twice(name, case, values)
-    if made is not None and made.result is not None:
-        assert_true(case, made.result, values)
-    return made
+    outcome = twice(name, case, values)
+    if outcome is not None and outcome.result is not None:
+        assert_true(case, outcome.result, values)
+    return outcome
 
 
 def fuzz(

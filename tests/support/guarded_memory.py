@@ -43,8 +43,8 @@ def empty(shape: Any, dtype: Any = float) -> np.ndarray:
     """np.empty; every second one at the end of its memory."""
     sides = (shape,) if isinstance(shape, int | np.integer) else tuple(shape)
     kind = np.dtype(dtype)
-    found = bytes_between_guards(prod(sides) * kind.itemsize, next(_number) % 2 == 0)
-    return found.view(kind).reshape(sides)
+    memory = bytes_between_guards(prod(sides) * kind.itemsize, next(_number) % 2 == 0)
+    return memory.view(kind).reshape(sides)
 
 
 def zeros(shape: Any, dtype: Any = float) -> np.ndarray:
@@ -68,13 +68,13 @@ def guard_what_is_made() -> None:
 
 def survives(program: str, **environment: str) -> bool:
     """Whether a program touches no guard, in a new process; other errors are raised."""
-    done = subprocess.run(
+    process = subprocess.run(
         [*python(), "-c", program],
         env=os.environ | {"OMP_NUM_THREADS": "1"} | environment,
         capture_output=True,
         text=True,
         timeout=900,
     )
-    if done.returncode not in (0, -signal.SIGSEGV, -signal.SIGBUS):
-        raise AssertionError(done.stderr)
-    return done.returncode == 0
+    if process.returncode not in (0, -signal.SIGSEGV, -signal.SIGBUS):
+        raise AssertionError(process.stderr)
+    return process.returncode == 0

@@ -28,16 +28,16 @@ def correlation(first, second, flow, radius, step, borders) -> np.ndarray:
     """first (C, h, w), second (C, H, W), flow (h, w, 2), radius (rows, columns)."""
     rows, columns = radius
     height, width = first.shape[1:]
-    found = np.zeros(((2 * rows + 1) * (2 * columns + 1), height, width))
+    cost = np.zeros(((2 * rows + 1) * (2 * columns + 1), height, width))
     for v, u in np.ndindex(height, width):
         n = 0
         for dy in range(-rows, rows + 1):
             for dx in range(-columns, columns + 1):
                 x, y = u + flow[v, u, 0] + step * dx, v + flow[v, u, 1] + step * dy
                 if abs(x) < FAR and abs(y) < FAR:
-                    found[n, v, u] = np.mean(first[:, v, u] * sample(second, x, y, borders))
+                    cost[n, v, u] = np.mean(first[:, v, u] * sample(second, x, y, borders))
                 n += 1
-    return found
+    return cost
 
 
 def measured(measure: str, r: np.ndarray | None, samples: list[np.ndarray]) -> np.ndarray:
@@ -58,13 +58,13 @@ def sweep(view, sources, points, measure, groups, borders) -> tuple[np.ndarray, 
     (D, h, w)."""
     views, planes, h, w, _ = points.shape
     height, width = sources.shape[2:]
-    cost, seen = np.zeros((groups, planes, h, w)), np.zeros((planes, h, w), int)
+    cost, counts = np.zeros((groups, planes, h, w)), np.zeros((planes, h, w), int)
     for d, v, u in np.ndindex(planes, h, w):
         samples = []
         for k in range(views):
             x, y = points[k, d, v, u]
             inside = -SLACK <= x <= width - 1 + SLACK and -SLACK <= y <= height - 1 + SLACK
-            seen[d, v, u] += inside
+            counts[d, v, u] += inside
             if borders is not None:
                 samples.append(sample(sources[k], x, y, borders))
             elif inside:
@@ -73,15 +73,15 @@ def sweep(view, sources, points, measure, groups, borders) -> tuple[np.ndarray, 
         if samples:
             r = None if view is None else view[:, v, u]
             cost[:, d, v, u] = measured(measure, r, samples).reshape(groups, -1).mean(1)
-    return cost, seen
+    return cost, counts
 
 
 def points_of(camera, pose, other, inverse_depths, size) -> np.ndarray:
     """Pixels (D, h, w, 2) of planes of 1 / z, of pinholes: K' (R K^-1 p + t / z)."""
-    found = np.full((len(inverse_depths), *size, 2), math.nan)
+    points = np.full((len(inverse_depths), *size, 2), math.nan)
     for d, v, u in np.ndindex(len(inverse_depths), *size):
         ray = np.linalg.solve(camera, [u, v, 1.0])
         at = other @ (pose[:3, :3] @ ray + pose[:3, 3] * inverse_depths[d])
         if inverse_depths[d] >= 0 and at[2] > 0:
-            found[d, v, u] = at[:2] / at[2]
-    return found
+            points[d, v, u] = at[:2] / at[2]
+    return points

@@ -68,11 +68,11 @@ def transform_loop(
     for i, (b, (x1, y1, x2, y2)) in enumerate(
         zip(index.tolist(), boxes.long().tolist(), strict=True)
     ):
-        seen = (original if overlap == "last" else result)[b : b + 1, :, y1:y2, x1:x2]
-        cover = torch.ones_like(seen[:, :1]) if mask is None else mask[i : i + 1]
-        grid = F.affine_grid(theta[i : i + 1], list(seen.shape), align_corners=False)
+        part = (original if overlap == "last" else result)[b : b + 1, :, y1:y2, x1:x2]
+        cover = torch.ones_like(part[:, :1]) if mask is None else mask[i : i + 1]
+        grid = F.affine_grid(theta[i : i + 1], list(part.shape), align_corners=False)
         warped = F.grid_sample(
-            torch.cat((seen * cover, cover), 1), grid, mode, padding, align_corners=False
+            torch.cat((part * cover, cover), 1), grid, mode, padding, align_corners=False
         )
         colour, alpha = warped[0, :-1], warped[0, -1:]
         if mask is None:
@@ -86,7 +86,7 @@ def transform_loop(
 
 
 def transform_by_pixels(
-    given: Scene,
+    scene: Scene,
     masks: Tensor,
     opacity: Tensor,
     *,
@@ -101,7 +101,7 @@ def transform_by_pixels(
     place in the image. The scene's thetas are pixel matrices here. Bilinear; padding is "zeros" or
     "border".
     """
-    images, boxes, matrices, index = given
+    images, boxes, matrices, index = scene
     height, width = images.shape[-2:]
     pixels = [list(image.permute(1, 2, 0).flatten(0, 1)) for image in images]  # rows of colours
     original = [list(image) for image in pixels]
@@ -123,12 +123,12 @@ def transform_by_pixels(
         rows = {y for _, y in share}
         columns = {x for x, _ in share}
         inverse = torch.linalg.inv(torch.cat((matrices[i], matrices.new_tensor([[0, 0, 1]]))))
-        seen = original[b] if overlap == "last" else list(pixels[b])
+        source = original[b] if overlap == "last" else list(pixels[b])
         for (x, y), part in share.items():
             at = inverse @ torch.stack((x - x1, y - y1, torch.ones_like(x1)))
             u, v = at[0] + x1, at[1] + y1
             left, top = int(torch.floor(u)), int(torch.floor(v))
-            colour, alpha = torch.zeros_like(seen[0]), u.new_zeros(())
+            colour, alpha = torch.zeros_like(source[0]), u.new_zeros(())
             for column, row in [(left + p, top + q) for p in (0, 1) for q in (0, 1)]:
                 weight = (1 - (u - column).abs()) * (1 - (v - row).abs())
                 if padding == "border":
@@ -138,7 +138,7 @@ def transform_by_pixels(
                     continue
                 inner = share[column, row] if edge == "soft" and padding == "zeros" else 1.0
                 weight = weight * masks[i, 0, row, column] * inner
-                colour, alpha = colour + weight * seen[row * width + column], alpha + weight
+                colour, alpha = colour + weight * source[row * width + column], alpha + weight
             k = y * width + x
             alpha = alpha * opacity[i] * part
             pixels[b][k] = colour * opacity[i] * part + (1 - alpha) * pixels[b][k]
@@ -174,21 +174,21 @@ def paste_loop(
     return torch.stack(result)
 
 
-def transform(given: Scene, **options) -> Tensor:
+def transform(scene: Scene, **options) -> Tensor:
     """`transform_patches` on a scene."""
     return wk.transform_patches(
-        given.images, given.boxes, given.theta, given.index, space="theta", **options
+        scene.images, scene.boxes, scene.theta, scene.index, space="theta", **options
     )
 
 
-def assert_same_with_gradients(given: Scene, run, loop, *others: Tensor) -> None:
+def assert_same_with_gradients(scene: Scene, run, loop, *others: Tensor) -> None:
     """Compare two functions of the scene: values, and gradients to images, thetas and `others`."""
     results, tolerance = [], TOLERANCE["objects against the loop"]
     for function in (run, loop):
-        images = given.images.clone().requires_grad_()
-        theta = given.theta.clone().requires_grad_()
+        images = scene.images.clone().requires_grad_()
+        theta = scene.theta.clone().requires_grad_()
         extra = [other.clone().requires_grad_() for other in others]
-        value = function(given._replace(images=images, theta=theta), *extra)
+        value = function(scene._replace(images=images, theta=theta), *extra)
         weight = noise(*value.shape, seed=99)
         gradients = torch.autograd.grad((value * weight).sum(), [images, theta, *extra])
         results.append([value.detach(), *gradients])

@@ -58,14 +58,14 @@ def coefficients(length: int, order: int, border: str) -> tuple[np.ndarray, int]
 
 def samples(positions: np.ndarray, length: int, order: int, border: str) -> np.ndarray:
     """(len(positions), length): the weights of all pixels in the spline's values at positions."""
-    found, pad = coefficients(length, order, border)
-    weights = np.zeros((len(positions), len(found)))
+    values, pad = coefficients(length, order, border)
+    weights = np.zeros((len(positions), len(values)))
     for row, position in enumerate(np.asarray(positions, float) + pad):
         for k in range(int(np.floor(position)) - 3, int(np.floor(position)) + 5):
-            pixel = folded(k, len(found), border)
+            pixel = folded(k, len(values), border)
             if pixel >= 0:
                 weights[row, pixel] += bspline(order, position - k)
-    return weights @ found
+    return weights @ values
 
 
 def places(length: int, size: int, aligned: str) -> np.ndarray:

@@ -11,12 +11,12 @@ import numpy as np
 def naive_bytes(image: np.ndarray, size: tuple[int, int], name: str, antialias: bool) -> np.ndarray:
     """Resize image (C, H, W), uint8, along x, round to bytes, then along y."""
     (height, width), (rows, columns) = image.shape[1:], size
-    found = image.astype(np.int64)
+    levels = image.astype(np.int64)
     if columns != width:
-        found = _pass(found, weights(width, columns, name, antialias))
+        levels = _pass(levels, weights(width, columns, name, antialias))
     if rows != height:
-        found = _pass(found.swapaxes(1, 2), weights(height, rows, name, antialias)).swapaxes(1, 2)
-    return found.astype(np.uint8)
+        levels = _pass(levels.swapaxes(1, 2), weights(height, rows, name, antialias)).swapaxes(1, 2)
+    return levels.astype(np.uint8)
 
 
 def _pass(image: np.ndarray, matrix: np.ndarray) -> np.ndarray:

@@ -52,12 +52,12 @@ def crop(image: np.ndarray, box: np.ndarray, size: tuple[int, int]) -> np.ndarra
     """`crop_patches` of one box, constant 0."""
     height, width = size
     to_image = unit_map(corners(box))
-    found = np.zeros((len(image), height, width))
+    picture = np.zeros((len(image), height, width))
     for i in range(height):
         for j in range(width):
             x, y = carried(to_image, (j + 0.5) / width, (i + 0.5) / height)
-            found[:, i, j] = value_at(image, x - 0.5, y - 0.5)
-    return found
+            picture[:, i, j] = value_at(image, x - 0.5, y - 0.5)
+    return picture
 
 
 def roi_align_rotated(
@@ -71,7 +71,7 @@ def roi_align_rotated(
     cx, cy, w, h, angle = box
     theta = np.radians(angle)
     cos, sin = np.cos(theta), np.sin(theta)
-    found = np.zeros((channels, height, width))
+    sums = np.zeros((channels, height, width))
     for i in range(height):
         for j in range(width):
             for iy in range(samples):
@@ -82,8 +82,8 @@ def roi_align_rotated(
                     x = yy * sin + xx * cos + cx - 0.5
                     if -1 <= y <= rows and -1 <= x <= columns:
                         y, x = min(max(y, 0), rows - 1), min(max(x, 0), columns - 1)
-                        found[:, i, j] += value_at(image, x, y) / samples**2
-    return found
+                        sums[:, i, j] += value_at(image, x, y) / samples**2
+    return sums
 
 
 def transform(
@@ -110,13 +110,15 @@ def transform(
             s, t = carried(np.linalg.inv(unit), x + 0.5, y + 0.5)
             return 0 <= s < 1 and 0 <= t < 1
 
-        seen = images[b] if masks is None else np.concatenate((images[b] * masks[n], masks[n]))
+        layers = images[b] if masks is None else np.concatenate((images[b] * masks[n], masks[n]))
         for y in range(height):
             for x in range(width):
                 if not there(x, y):
                     continue
-                found = value_at(seen, *carried(look, x, y), there, fill if masks is None else 0)
+                colours = value_at(
+                    layers, *carried(look, x, y), there, fill if masks is None else 0
+                )
                 if masks is not None:
-                    found = found[:-1] + (1 - found[-1]) * result[b, :, y, x]
-                result[b, :, y, x] = found
+                    colours = colours[:-1] + (1 - colours[-1]) * result[b, :, y, x]
+                result[b, :, y, x] = colours
     return result

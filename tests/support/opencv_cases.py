@@ -188,12 +188,12 @@ PERSPECTIVES = (
 @lru_cache
 def cases() -> tuple[Case, ...]:
     """The recorded cases: every type, interpolation and border, with a few channels and sizes."""
-    made: list[Case] = []
+    result: list[Case] = []
 
     def add(**options: Any) -> None:
-        case = Case(seed=7 * len(made) + 1, **options)
+        case = Case(seed=7 * len(result) + 1, **options)
         if not hangs(case):
-            made.append(case)
+            result.append(case)
 
     for n, (dtype, channels, interpolation, border) in enumerate(
         (d, c, i, b) for d in DTYPES for c in (1, 3, 4) for i in INTERPOLATIONS for b in BORDERS
@@ -254,7 +254,7 @@ def cases() -> tuple[Case, ...]:
             value=VALUES[1],
             matrix=((1.051, 0.327, 16.17), (-0.327, 1.051, 8.36)),
         )
-    return (*made, *_two_channels(len(made)))
+    return (*result, *_two_channels(len(result)))
 
 
 def _two_channels(start: int) -> list[Case]:

@@ -46,7 +46,7 @@ class Processes:
         for call in self.calls:
             call.put((function, args))
         answers = [result.get(timeout=2 * SECONDS) for result in self.results]
-        failed = [text for done, text in answers if not done]
+        failed = [text for succeeded, text in answers if not succeeded]
         # processes that only waited for a failed one report less
         failed.sort(key=lambda text: "gloo" in text)
         assert not failed, failed[0]

@@ -108,7 +108,7 @@ def processor_classes() -> dict[str, type]:
     from transformers.image_processing_utils import BaseImageProcessor
 
     logging.getLogger("transformers").setLevel(logging.CRITICAL)
-    found = {}
+    classes = {}
     for package in pkgutil.iter_modules([str(next(iter(transformers.models.__path__)))]):
         folder = f"transformers.models.{package.name}"
         where = importlib.import_module(folder).__path__
@@ -119,8 +119,8 @@ def processor_classes() -> dict[str, type]:
             for key, value in vars(importlib.import_module(name)).items():
                 is_class = isinstance(value, type) and value.__module__ == name
                 if is_class and issubclass(value, BaseImageProcessor):
-                    found[key] = value
-    return dict(sorted(found.items()))
+                    classes[key] = value
+    return dict(sorted(classes.items()))
 
 
 def library_of(processor: Any) -> str:
@@ -134,8 +134,8 @@ def made_by(processor: Any, kind: str, array: NDArray[np.uint8]) -> NDArray[Any]
 
     image = Image.fromarray(array)
     options = {"task_inputs": ["semantic"]} if kind == "OneFormer" else {}
-    made = processor([image] if kind in VIDEOS else image, return_tensors="np", **options)
-    values = np.asarray(made if kind == "Idefics" else made[KEYS.get(kind, "pixel_values")])
+    result = processor([image] if kind in VIDEOS else image, return_tensors="np", **options)
+    values = np.asarray(result if kind == "Idefics" else result[KEYS.get(kind, "pixel_values")])
     if kind in ROWS.split():
         return values
     while values.ndim > (2 if kind in ("Gemma4", "Siglip2") else 3):

@@ -67,20 +67,22 @@ class Drawn:
 
     def numbers(self, picture: np.ndarray) -> np.ndarray:
         """Its result for an image (H, W, 3) uint8, as (C, h, w)."""
-        given: Any = picture.copy()
+        argument: Any = picture.copy()
         if self.takes == "pil":
-            given = Image.fromarray(given)
+            argument = Image.fromarray(argument)
         elif self.takes == "tensor":
-            given = torch.from_numpy(given).movedim(-1, 0).contiguous()
-        made = self.function(given)
-        if hasattr(made, "keys"):
-            made = made["pixel_values"]
-        made = made[0] if isinstance(made, list) else made
-        made = np.asarray(made.float() if isinstance(made, torch.Tensor) else made).astype(float)
-        made = made[0] if self.expected["batched"] and made.ndim == 4 else made
+            argument = torch.from_numpy(argument).movedim(-1, 0).contiguous()
+        result = self.function(argument)
+        if hasattr(result, "keys"):
+            result = result["pixel_values"]
+        result = result[0] if isinstance(result, list) else result
+        result = np.asarray(result.float() if isinstance(result, torch.Tensor) else result).astype(
+            float
+        )
+        result = result[0] if self.expected["batched"] and result.ndim == 4 else result
         if self.expected["layout"] == "HWC":
-            made = np.moveaxis(made, -1, 0)
-        return made if made.ndim == 3 else made[None]
+            result = np.moveaxis(result, -1, 0)
+        return result if result.ndim == 3 else result[None]
 
 
 def draw(seed: int, libraries: tuple[str, ...] = LIBRARIES) -> Drawn:
@@ -451,18 +453,18 @@ def _transformers(random: np.random.Generator) -> Drawn:
         kind = getattr(transformers, f"CLIPImageProcessor{suffix}")
         size = {"shortest_edge": n}
         crop = int(n * _pick(random, 0.875, 1.0))
-        made = kind(size=size, crop_size={"height": crop, "width": crop}, **common)
+        processor = kind(size=size, crop_size={"height": crop, "width": crop}, **common)
         rule: dict[str, Any] = {"rule": "shortest", "size": n, "crop": (crop, crop)}
     else:
         kind = getattr(transformers, f"ViTImageProcessor{suffix}")
         wide = _side(random)
-        made = kind(size={"height": n, "width": wide}, **common)
+        processor = kind(size={"height": n, "width": wide}, **common)
         rule = {"rule": "fixed", "size": (n, wide)}
     gain, offset = 1 / 255 / np.array(std), -np.array(mean) / std
     library = "pillow" if suffix else "torchvision"
     expected = {**_words(rule, name, True, library), "channels": "kept", "layout": "CHW"}
     expected |= {"batched": True, "gain": gain, "offset": offset}
-    return Drawn(lambda x: made(x, return_tensors="pt"), "pil", "transformers", expected)
+    return Drawn(lambda x: processor(x, return_tensors="pt"), "pil", "transformers", expected)
 
 
 DRAWERS = {
@@ -497,12 +499,12 @@ FAMILIES = {
 }
 
 
-def mistakes(drawn: Drawn, found: Any) -> list[str]:
+def mistakes(program: Drawn, answer: Any) -> list[str]:
     """The wrong attributes in an answer about a program; open attributes are not wrong."""
     wrong = []
-    expected = drawn.expected
+    expected = program.expected
     for name in ATTRIBUTES:
-        got, wanted = getattr(found, name), expected.get(name)
+        got, wanted = getattr(answer, name), expected.get(name)
         if name == "before" and wanted and wanted[0] == "crop" and wanted[1] != "square" and got:
             wanted = (wanted[0], got[1] if abs(got[1] - wanted[1]) < 0.005 else wanted[1])
         if got != wanted:
@@ -510,37 +512,37 @@ def mistakes(drawn: Drawn, found: Any) -> list[str]:
     pad = expected.get("pad")
     if pad is not None and isinstance(pad[1], tuple) and expected["channels"] == "reversed":
         pad = (pad[0], pad[1][::-1])  # in the order of the result
-    if pad is not None and found.pad != pad:
-        wrong.append(f"pad: {found.pad}, not {pad}")
-    close = 2e-3 if found.dtype == "float16" else 1e-5
+    if pad is not None and answer.pad != pad:
+        wrong.append(f"pad: {answer.pad}, not {pad}")
+    close = 2e-3 if answer.dtype == "float16" else 1e-5
     for name in ("gain", "offset"):
-        got, wanted = np.asarray(getattr(found, name), float), expected[name]
+        got, wanted = np.asarray(getattr(answer, name), float), expected[name]
         if got.shape != np.shape(wanted) or np.abs(got - wanted).max() > close * max(
             1e-2, np.abs(wanted).max()
         ):
             wrong.append(f"{name}: {got}, not {wanted}")
     if expected["interpolation"] is None:
-        return wrong + ([f"interpolation: {found.interpolation}"] if found.interpolation else [])
+        return wrong + ([f"interpolation: {answer.interpolation}"] if answer.interpolation else [])
     if "nearest" in expected["interpolation"]:  # Pillow's nearest equals nearest_exact elsewhere
-        return wrong + ([] if "nearest" in str(found.interpolation) else ["not nearest"])
-    if found.rule == "factor" and found.size == 0.5 and found.arithmetic.startswith("opencv"):
+        return wrong + ([] if "nearest" in str(answer.interpolation) else ["not nearest"])
+    if answer.rule == "factor" and answer.size == 0.5 and answer.arithmetic.startswith("opencv"):
         # at exactly half the size, all are means of four pixels
         alike = ("bilinear", "bilinear_exact", "area")
         expected = (
-            {**expected, "interpolation": found.interpolation}
-            if ({found.interpolation, expected["interpolation"]} <= set(alike))
+            {**expected, "interpolation": answer.interpolation}
+            if ({answer.interpolation, expected["interpolation"]} <= set(alike))
             else expected
         )
     names = ("interpolation", "antialias", "aligned", "rounded")
-    unlike = [name for name in names if getattr(found, name) != expected[name]]
-    wrong += [f"{name}: {getattr(found, name)}, not {expected[name]}" for name in unlike]
-    family = FAMILIES.get(str(found.arithmetic), str(found.arithmetic))
+    unlike = [name for name in names if getattr(answer, name) != expected[name]]
+    wrong += [f"{name}: {getattr(answer, name)}, not {expected[name]}" for name in unlike]
+    family = FAMILIES.get(str(answer.arithmetic), str(answer.arithmetic))
     if family != expected["arithmetic"]:
         wrong.append(f"arithmetic: {family}, not {expected['arithmetic']}")
     return wrong
 
 
-def apart(drawn: Drawn, found: Any, seed: int) -> float:
+def apart(program: Drawn, answer: Any, seed: int) -> float:
     """The largest difference, in levels, of the pipeline found from the program on new images."""
     generator = np.random.default_rng(seed)
     largest = 0.0
@@ -552,14 +554,14 @@ def apart(drawn: Drawn, found: Any, seed: int) -> float:
         else:
             picture = cv2.resize(picture, (w, h), interpolation=cv2.INTER_CUBIC)
         try:
-            wanted = drawn.numbers(picture)
+            wanted = program.numbers(picture)
         except Exception:
             continue  # an image that the program rejects
         image = torch.from_numpy(picture).movedim(-1, 0)[None]
-        got = found.pipeline(image)[0].double().numpy()
+        got = answer.pipeline(image)[0].double().numpy()
         if got.shape != wanted.shape:
             return math.inf
-        gain = np.abs(np.asarray(found.gain))[:, None, None]
+        gain = np.abs(np.asarray(answer.gain))[:, None, None]
         largest = max(largest, float((np.abs(got - wanted) / gain).max()))
     return largest
 

@@ -108,7 +108,7 @@ def fits(call: Call, result: np.ndarray) -> bool:
     allowed = 0.0 if call.image.dtype == np.float64 else 1e-10
     pairs = ((1, call.fx), (0, call.fy))
     sizes = [(result.shape[d] / call.image.shape[d], f) for d, f in pairs]
-    return all(abs(made - f) / f <= allowed for made, f in sizes)
+    return all(abs(side - f) / f <= allowed for side, f in sizes)
 
 
 def call_cv2(cv2: Any, call: Call) -> np.ndarray | None:
@@ -137,8 +137,8 @@ def call_pillow(image: np.ndarray, mode: str, size: Any, name: str, box: Any) ->
 
     height, width, channels = image.shape
     picture = Image.frombytes(mode, (width, height), np.ascontiguousarray(image).tobytes())
-    made = picture.resize(size[::-1], getattr(Image.Resampling, name.upper()), box=box)
-    return np.frombuffer(made.tobytes(), image.dtype).reshape(*size, channels)
+    result = picture.resize(size[::-1], getattr(Image.Resampling, name.upper()), box=box)
+    return np.frombuffer(result.tobytes(), image.dtype).reshape(*size, channels)
 
 
 def differing(got: np.ndarray, wanted: np.ndarray) -> int:

@@ -81,11 +81,11 @@ def by_hand(fused: Fused, draws: list, size: tuple[int, int]) -> tuple[np.ndarra
 
 def long_run(**options) -> Fused:
     """A run of most kinds of transforms, bilinear."""
-    made = []
+    steps = []
     for name, arguments in LONG:
         takes = {} if name.endswith(("Flip", "Crop")) and "Resized" not in name else options
-        made.append(getattr(transforms, name)(**arguments, **takes))
-    return Fused(made)
+        steps.append(getattr(transforms, name)(**arguments, **takes))
+    return Fused(steps)
 
 
 def drawn(fused: Fused, size: tuple[int, int], seed: int) -> dict:
@@ -96,5 +96,5 @@ def drawn(fused: Fused, size: tuple[int, int], seed: int) -> dict:
 
 def carried(matrix: np.ndarray, points: np.ndarray) -> np.ndarray:
     """Points (..., 2) under a matrix (3, 3)."""
-    moved = np.concatenate((points, np.ones_like(points[..., :1])), -1) @ matrix.T
-    return moved[..., :2] / moved[..., 2:]
+    result = np.concatenate((points, np.ones_like(points[..., :1])), -1) @ matrix.T
+    return result[..., :2] / result[..., 2:]

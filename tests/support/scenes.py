@@ -38,11 +38,11 @@ class Scene:
         return self.at(wk.transform_points(wk.invert(matrix), points))
 
 
-def corner_error(found: Tensor, true: Tensor, size: Sequence[int]) -> float:
+def corner_error(matrix: Tensor, true: Tensor, size: Sequence[int]) -> float:
     """The largest distance, in pixels, of corners of `size` under two matrices (2 or 3, 3)."""
     height, width = size
     corners = torch.tensor(
         ((0, 0), (width - 1, 0), (width - 1, height - 1), (0, height - 1)), dtype=torch.float64
     )
-    apart = wk.transform_points(found, corners) - wk.transform_points(true, corners)
+    apart = wk.transform_points(matrix, corners) - wk.transform_points(true, corners)
     return apart.norm(dim=-1).max().item()

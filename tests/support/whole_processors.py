@@ -248,14 +248,14 @@ def calls(kind: str, count: int, seed: int = 0) -> list[Any]:
             return random_numbers.choice(EXTREME)
         return random_numbers.randint(3, 260), random_numbers.randint(3, 260)
 
-    made: list[Any] = []
+    sizes_of: list[Any] = []
     for number in range(count):
         sizes = [size() for _ in range(random_numbers.randint(1, 3))]
         if KINDS[kind].get("prompts") and number % 2:
-            made.append([sizes, [size() for _ in range(random_numbers.randint(1, 2))]])
+            sizes_of.append([sizes, [size() for _ in range(random_numbers.randint(1, 2))]])
         else:
-            made.append(sizes)
-    return made
+            sizes_of.append(sizes)
+    return sizes_of
 
 
 def mapped(function: Any, parts: Any) -> Any:
@@ -310,13 +310,13 @@ def called(processor: Any, kind: str, sizes: list[Any]) -> dict[str, Any]:
     images = mapped(lambda size: Image.fromarray(asked.picture(size)), sizes)
     texts = {"task_inputs": ["semantic"] * len(images)} if kind == "OneFormer" else {}
     try:
-        made = processor(images, return_tensors="pt", **texts)
+        outputs = processor(images, return_tensors="pt", **texts)
     except Exception:
-        made = processor(images, **texts)
-        made = {key: _with_tensors(value) for key, value in made.items()}
-    if isinstance(made, Tensor):
-        return {"pixel_values": made}
-    return {key: value for key, value in made.items() if key != "task_inputs"}
+        outputs = processor(images, **texts)
+        outputs = {key: _with_tensors(value) for key, value in outputs.items()}
+    if isinstance(outputs, Tensor):
+        return {"pixel_values": outputs}
+    return {key: value for key, value in outputs.items() if key != "task_inputs"}
 
 
 def _with_tensors(value: Any) -> Any:

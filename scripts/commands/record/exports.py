@@ -46,11 +46,11 @@ EQUAL = 1e-4
 
 def module_of(call: ExportedCall) -> nn.Module:
     """The call as a module with one argument per tensor, which names the graph's inputs."""
-    names = [f"input_{k}" for k in range(len(call.given))]
-    made: dict[str, Any] = {}
+    names = [f"input_{k}" for k in range(len(call.inputs))]
+    namespace: dict[str, Any] = {}
     listed = ", ".join(names)
-    exec(f"def forward(self, {listed}): return self.call({listed})", made)
-    module = type("Call", (nn.Module,), {"forward": made["forward"]})()
+    exec(f"def forward(self, {listed}): return self.call({listed})", namespace)
+    module = type("Call", (nn.Module,), {"forward": namespace["forward"]})()
     module.call = call.call
     return module.eval()
 
@@ -74,7 +74,7 @@ def refusal(module: nn.Module, call: ExportedCall) -> str:
     """
     with mock.patch("warpkit.core.exports.exports_to_onnx", return_value=True):
         try:
-            module(*(given.tensor(0) for given in call.given))
+            module(*(argument.tensor(0) for argument in call.inputs))
         except RuntimeError as error:
             if "cannot be exported to ONNX" not in str(error):
                 raise
@@ -84,11 +84,11 @@ def refusal(module: nn.Module, call: ExportedCall) -> str:
 
 def exported(module: nn.Module, call: ExportedCall) -> onnx.ModelProto:
     """Export with torch's newest exporter, without its messages."""
-    dynamic = tuple(given.dynamic for given in call.given)
+    dynamic = tuple(argument.dynamic for argument in call.inputs)
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
         program = torch.onnx.export(
             module,
-            tuple(given.tensor(0) for given in call.given),
+            tuple(argument.tensor(0) for argument in call.inputs),
             dynamo=True,
             opset_version=OPSET,
             dynamic_shapes=dynamic if any(dynamic) else None,
@@ -119,16 +119,16 @@ def row_of(call: ExportedCall) -> dict[str, Any]:
     module = module_of(call)
     row: dict[str, Any] = dict(zip(("function", "call", "dynamic"), key_of(call), strict=True))
     module(
-        *(given.tensor(0) for given in call.given)
+        *(inputs.tensor(0) for inputs in call.inputs)
     )  # the first call lets a Pipeline find out what its steps take
-    if said := refusal(module, call):
-        return row | {"result": "refused", "said": said}
+    if reason := refusal(module, call):
+        return row | {"result": "refused", "said": reason}
     try:
         model = exported(module, call)
     except Exception as error:
-        said = str(first_cause(error))
-        result = "refused" if "cannot be exported to ONNX" in said else "fails"
-        return row | {"result": result, "said": said}
+        reason = str(first_cause(error))
+        result = "refused" if "cannot be exported to ONNX" in reason else "fails"
+        return row | {"result": result, "said": reason}
     kinds = {value.type.tensor_type.elem_type for value in model.graph.value_info}
     row |= {
         "nodes": nodes_of(model.graph),
@@ -142,10 +142,10 @@ def row_of(call: ExportedCall) -> dict[str, Any]:
     )
     largest = 0.0
     for turn in range(3):
-        given = [each.tensor(turn) for each in call.given]
-        feed = {f"input_{k}": tensor.numpy() for k, tensor in enumerate(given)}
+        inputs = [each.tensor(turn) for each in call.inputs]
+        feed = {f"input_{k}": tensor.numpy() for k, tensor in enumerate(inputs)}
         feed = {each.name: feed[each.name] for each in session.get_inputs()}
-        pairs = zip(session.run(None, feed), tensors(module(*given)), strict=True)
+        pairs = zip(session.run(None, feed), tensors(module(*inputs)), strict=True)
         largest = max(largest, *(apart(got, wanted.numpy()) for got, wanted in pairs))
     result = "exported" if largest <= EQUAL else "differs"
     return row | {"result": result, "largest": f"{largest:.2g}"}
@@ -158,36 +158,36 @@ def all_calls() -> list[ExportedCall]:
 
 def key_of(call: ExportedCall) -> tuple[str, str, str]:
     """The columns that identify a row."""
-    sides = [side for given in call.given for side in given.shape if isinstance(side, str)]
+    sides = [side for argument in call.inputs for side in argument.shape if isinstance(side, str)]
     return call.function, call.words, ", ".join(dict.fromkeys(sides))
 
 
 def compare(only: str | None) -> int:
     """Compare the matching calls, or those without a row: print each at once, write the file."""
-    known = {(row["function"], row["call"], row["dynamic"]): row for row in rows()}
+    rows_of = {(row["function"], row["call"], row["dynamic"]): row for row in rows()}
     calls, wrong = all_calls(), 0
-    known = {key: known[key] for key in map(key_of, calls) if key in known}
+    rows_of = {key: rows_of[key] for key in map(key_of, calls) if key in rows_of}
     for call in calls:
-        if only is None and key_of(call) in known:
+        if only is None and key_of(call) in rows_of:
             continue
         if only is not None and not re.search(only, f"{call.function} {call.words}"):
             continue
         start = time.time()
         row = dict.fromkeys(COLUMNS, "") | row_of(call)
-        known[key_of(call)] = row
+        rows_of[key_of(call)] = row
         print(f"{time.time() - start:4.0f} s ", *row.values(), flush=True)
         wrong += row["result"] not in ("exported", "refused")
-        write([known[key] for key in map(key_of, calls) if key in known])
+        write([rows_of[key] for key in map(key_of, calls) if key in rows_of])
     return 1 if wrong else 0
 
 
-def write(found: list[dict[str, Any]]) -> None:
+def write(lines: list[dict[str, Any]]) -> None:
     """The file."""
     with TABLE.open("w", newline="", encoding="utf-8") as file:
         file.write("# " + ", ".join(f"{name} {version(name)}" for name in PACKAGES) + "\n")
         writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
         writer.writeheader()
-        writer.writerows(found)
+        writer.writerows(lines)
 
 
 def rows() -> list[dict[str, str]]:
@@ -202,11 +202,15 @@ def rows() -> list[dict[str, str]]:
 def page_text(text: str) -> str:
     """The page with new tables between its marks."""
     with TABLE.open(encoding="utf-8") as file:
-        said = file.readline().removeprefix("# ").strip()
-    found = rows()
-    lines = [f"Compared: {said}.", "", "| function | call | any | nodes | float64 | difference |"]
+        comment = file.readline().removeprefix("# ").strip()
+    every_row = rows()
+    lines = [
+        f"Compared: {comment}.",
+        "",
+        "| function | call | any | nodes | float64 | difference |",
+    ]
     lines.append("|---|---|---|---|---|---|")
-    for row in found:
+    for row in every_row:
         if row["result"] == "exported":
             cells = (row[key] for key in ("call", "dynamic", "nodes", "float64", "largest"))
             lines.append(f"| `{row['function']}` | {' | '.join(cells)} |")
@@ -217,7 +221,7 @@ def page_text(text: str) -> str:
         "| function | call | why, and what to do |",
         "|---|---|---|",
     ]
-    for row in found:
+    for row in every_row:
         if row["result"] == "refused":
             why = row["said"].partition("cannot be exported to ONNX ")[2]
             lines.append(f"| `{row['function']}` | {row['call']} | {why} |")

@@ -27,5 +27,5 @@ def shipped(packages: tuple[str, ...]) -> Iterator[tuple[str, Made]]:
     """The programs of the installed packages, each with its package's name."""
     for package in packages:
         if importlib.util.find_spec(MODULES.get(package, package)) is not None:
-            for made in SOURCES[package]():
-                yield package, made
+            for program in SOURCES[package]():
+                yield package, program

@@ -14,9 +14,9 @@ from tests.support.shipped.made import Made
 class Session:
     """A stand-in for a network of onnxruntime, which returns its input."""
 
-    def run(self, names: Any, given: dict[str, Any]) -> list[Any]:
+    def run(self, names: Any, feed: dict[str, Any]) -> list[Any]:
         """Return the first input."""
-        return list(given.values())
+        return list(feed.values())
 
 
 def _insightface() -> Iterator[Made]:

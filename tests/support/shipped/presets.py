@@ -15,18 +15,18 @@ def _torchvision() -> Iterator[Made]:
     """Every image preset that differs from those before; every third one also on tensors."""
     from torchvision import models
 
-    seen = set()
+    names = set()
     for name in models.list_models():
         for weight in models.get_model_weights(name):
             with contextlib.suppress(ImportError):
                 preset = weight.transforms()
                 words = repr(preset)
                 video = "Video" in type(preset).__name__
-                if words in seen or video or "OpticalFlow" in words:
+                if words in names or video or "OpticalFlow" in words:
                     continue
-                seen.add(words)
+                names.add(words)
                 yield Made(f"{weight}.transforms()", "pil", preset)
-                if len(seen) % 3 == 0:
+                if len(names) % 3 == 0:
                     yield Made(f"{weight}.transforms(), uint8 tensor", "tensor", preset)
 
 
@@ -35,16 +35,16 @@ def _timm() -> Iterator[Made]:
     import timm
     from timm.data import create_transform, resolve_data_config
 
-    seen = set()
+    keys = set()
     for name in timm.list_pretrained():
         config = timm.get_pretrained_cfg(name)
         if config is None:
             continue
         data = resolve_data_config(pretrained_cfg=config.to_dict())
         key = repr(sorted(data.items()))
-        if key in seen or max(data["input_size"]) > LARGEST or data["input_size"][0] != 3:
+        if key in keys or max(data["input_size"]) > LARGEST or data["input_size"][0] != 3:
             continue
-        seen.add(key)
+        keys.add(key)
         yield Made(name, "pil", create_transform(**data, is_training=False))
 
 
@@ -53,15 +53,15 @@ def _open_clip() -> Iterator[Made]:
     import open_clip
     from open_clip.transform import PreprocessCfg, image_transform_v2
 
-    seen = set()
+    names = set()
     for model, tag in open_clip.list_pretrained():
         size = open_clip.get_model_config(model)["vision_cfg"].get("image_size", 224)
-        given = open_clip.get_pretrained_cfg(model, tag)
-        kept = {key: given[key] for key in ("mean", "std", "interpolation", "resize_mode")}
-        config = PreprocessCfg(size=size, **{key: v for key, v in kept.items() if v is not None})
-        if repr(config) in seen:
+        config_of = open_clip.get_pretrained_cfg(model, tag)
+        options = {key: config_of[key] for key in ("mean", "std", "interpolation", "resize_mode")}
+        config = PreprocessCfg(size=size, **{key: v for key, v in options.items() if v is not None})
+        if repr(config) in names:
             continue
-        seen.add(repr(config))
+        names.add(repr(config))
         yield Made(f"{model}, {tag}", "pil", image_transform_v2(config, is_train=False))
 
 
