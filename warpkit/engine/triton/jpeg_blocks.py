@@ -17,22 +17,28 @@ from warpkit.engine.triton.kernels import kernel
 
 
 def _words(rows: list[tuple[int, ...]], bits: int) -> Any:
-    """Numbers of rows in a word each: a kernel has no arrays of constants, and copies none."""
+    """Numbers of rows in a word of 64 bits each, all in one integer.
+
+    A kernel has no arrays of constants, and copies none; Triton 3.3 cannot index tuples of them.
+    """
     words = [sum((n % 2**bits) << (bits * k) for k, n in enumerate(row)) for row in rows]
-    return tl.constexpr(tuple(word - 2**64 if word >= 2**63 else word for word in words))
+    return tl.constexpr(sum(word << (64 * k) for k, word in enumerate(words)))
 
 
 COSINES = _words([row[:4] for row in jpeg.COSINES], 16)
 BRIGHTNESS = _words([jpeg.BRIGHTNESS[8 * k : 8 * k + 8] for k in range(8)], 8)
 COLOUR = _words([jpeg.COLOUR[8 * k : 8 * k + 8] for k in range(8)], 8)
 
+MASK, SIGN = tl.constexpr(2**64 - 1), tl.constexpr(2**63)
+
 
 @triton.jit
 def word_of(words: tl.constexpr, row):
-    """words[row]."""
-    word = tl.zeros_like(row).to(tl.int64) + words[0]
-    for k in tl.static_range(1, 8):
-        word = tl.where(row == k, words[k], word)
+    """The word of a row, as int64."""
+    word = tl.zeros_like(row).to(tl.int64)
+    for k in tl.static_range(8):
+        # in one expression: a name would stand for a tensor, which cannot hold 2^63
+        word = tl.where(row == k, (((words >> (64 * k)) & MASK) ^ SIGN) - SIGN, word)
     return word
 
 
