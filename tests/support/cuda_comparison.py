@@ -44,9 +44,26 @@ def quiet_interpreter(monkeypatch):
             monkeypatch.setattr(
                 InterpreterBuilder, name, lambda self, a, b, f=least: self.binary_op(a, b, f)
             )
+        _index_by_one_value(monkeypatch)
         _spare_the_interpreter(monkeypatch)
     with np.errstate(all="ignore"):
         yield
+
+
+def _index_by_one_value(monkeypatch):
+    """Numbers are arrays (1,) in the interpreter.
+
+    Up to Triton 3.6 it passes them to `int`, which numpy 2.4 refuses.
+    """
+    from triton.runtime import interpreter
+
+    patch = interpreter._patch_lang_tensor
+
+    def patched(tensor, *scope):
+        patch(tensor, *scope)
+        tensor.__index__ = lambda self: self.handle.data.item()
+
+    monkeypatch.setattr(interpreter, "_patch_lang_tensor", patched)
 
 
 def _spare_the_interpreter(monkeypatch):

@@ -95,6 +95,7 @@ def stub_driver(*, compiles: bool) -> Iterator[Trace]:
     def compiled(source: Any, **options: Any) -> Any:
         name = source.fn.__name__
         trace.variants[name] += 1
+        assert source.fn.cache_key  # Triton notes the globals, which may not change: NaN would
         if compiles:
             trace.compiled.append((name, compile(source, **options).asm["cubin"]))
         return Kernel(lambda: trace.launches.append(name))

@@ -1,4 +1,4 @@
-"""What the CUDA kernels cost, without a device: instructions, launches and compilations.
+"""What the CUDA kernels cost, without a device: instructions and launches.
 
 Kernels are compiled for sm_90 by the code that launches them, and their machine code is counted.
 """
@@ -8,7 +8,6 @@ from __future__ import annotations
 from functools import cache
 from itertools import accumulate
 from operator import mul
-from random import Random
 from typing import NamedTuple
 
 import pytest
@@ -166,27 +165,3 @@ def test_launches_of_a_call(name: str):
     launches, operations = LAUNCHES[name]
     assert len(trace.launches) == launches
     assert trace.operations.total() <= operations
-
-
-@pytest.mark.parametrize("name", CALLS)
-def test_kernels_compile_once_for_all_sizes(name: str):
-    """Sizes of one pixel, and multiples of 16, which Triton would compile apart."""
-    with stub_driver(compiles=False) as trace:
-        CALLS[name](2, SIZE)
-    once, random = trace.variants, Random(0)
-    with stub_driver(compiles=False) as trace:
-        for _ in range(30):
-            sizes = random.choice((1, 16, random.randint(1, 800))), random.randint(1, 800)
-            CALLS[name](random.randint(1, 64), sizes)
-    assert trace.variants == once
-
-
-def test_warps_compile_one_kernel_each():
-    """Of all batches and sizes, forward and backward: 53 before sizes were no constants."""
-    random = Random(1)
-    with stub_driver(compiles=False) as trace:
-        for _ in range(500):
-            size = random.randint(1, 800), random.randint(1, 800)
-            warp(random.randint(1, 64), size, BOTH)
-            invert(random.randint(1, 64), 2)
-    assert trace.variants.total() == 4

@@ -15,91 +15,22 @@ import torch
 
 pytest.importorskip("triton")
 
-from triton.backends.compiler import GPUTarget
-from triton.runtime.driver import driver
-from triton.runtime.jit import JITFunction
-
+from tests.support.cuda_stub import stub_driver
 from warpkit.engine import triton as cuda
 from warpkit.engine.definitions.correlation import Square
 from warpkit.engine.definitions.depth import Depths
 from warpkit.engine.definitions.rules import SamplingRule
 from warpkit.engine.definitions.sweep import Sweep
 from warpkit.engine.triton import correlation, depth, front, inverse, jpeg, launch, sweep
-from warpkit.engine.triton.backward import backward_kernel
-from warpkit.engine.triton.correlation_kernels import (
-    correlation_gather_kernel,
-    correlation_gradient_kernel,
-    correlation_kernel,
-    correlation_scatter_kernel,
-)
-from warpkit.engine.triton.depth_points import points_backward_kernel, points_kernel
-from warpkit.engine.triton.fixed_point import largest_kernel
-from warpkit.engine.triton.forward import forward_kernel
-from warpkit.engine.triton.front import front_kernel, moved_kernel
-from warpkit.engine.triton.gather import gather_kernel
-from warpkit.engine.triton.gather_affine import gather_affine_kernel
-from warpkit.engine.triton.inverse import invert_kernel
-from warpkit.engine.triton.jpeg_blocks import blocks_kernel
-from warpkit.engine.triton.jpeg_pixels import colours_kernel, gathered_kernel, shown_kernel
-from warpkit.engine.triton.scatter import collect_kernel, scatter_kernel
-from warpkit.engine.triton.sweep_kernels import sweep_backward_kernel, sweep_kernel
 
 pytestmark = pytest.mark.skipif(cuda.INTERPRETED, reason="nothing is compiled in this process")
 
 
-class Driver:
-    """What Triton asks of a driver before it compiles a kernel."""
-
-    def get_current_device(self) -> int:
-        return 0
-
-    def get_current_stream(self, device: int) -> int:
-        return 0
-
-    def get_current_target(self) -> GPUTarget:
-        return GPUTarget("cuda", 90, 32)
-
-
-class Kernel:
-    """A compiled kernel that does nothing."""
-
-    function, packed_metadata, metadata = 0, (1, 1, 0), None
-
-    def launch_metadata(self, *arguments: object) -> None:
-        return None
-
-    def run(self, *arguments: object) -> None:
-        return None
-
-
-KERNELS = (invert_kernel, forward_kernel, gather_affine_kernel, gather_kernel, backward_kernel)
-KERNELS += (scatter_kernel, collect_kernel, largest_kernel, points_kernel, points_backward_kernel)
-KERNELS += (correlation_kernel, correlation_gradient_kernel, correlation_gather_kernel)
-KERNELS += (correlation_scatter_kernel, front_kernel, moved_kernel, blocks_kernel, shown_kernel)
-KERNELS += (gathered_kernel, colours_kernel, sweep_kernel, sweep_backward_kernel)
-
-
 @pytest.fixture
-def compiled(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counter[str]]:
+def compiled() -> Iterator[Counter[str]]:
     """How often each kernel is compiled."""
-    counts: Counter[str] = Counter()
-
-    def compile_(self, key, signature, device, constexprs, options, attrs, warmup):
-        counts[self.fn.__name__] += 1
-        assert self.cache_key  # Triton notes the globals, which may not change: NaN would
-        self.device_caches[device][0][key] = Kernel()
-        return self.device_caches[device][0][key]
-
-    monkeypatch.setattr(JITFunction, "_do_compile", compile_)
-    before = dict(vars(driver))
-    driver.set_active(Driver())
-    for kernel in KERNELS:
-        kernel.device_caches.clear()
-    yield counts
-    for kernel in KERNELS:
-        kernel.device_caches.clear()
-    vars(driver).clear()
-    vars(driver).update(before)
+    with stub_driver(compiles=False) as trace:
+        yield trace.variants
 
 
 def correlation_of(count: int, size: tuple[int, int], out: tuple[int, int]) -> None:
@@ -170,7 +101,7 @@ def call(count: int, size: tuple[int, int], out: tuple[int, int], points: bool) 
 @pytest.mark.parametrize("points", [False, True])
 def test_sizes_are_no_reason_to_compile(compiled: Counter[str], points: bool):
     draw = random.Random(0)
-    for _ in range(200):
+    for _ in range(500):
         size, out = ((draw.randint(1, 800), draw.randint(1, 800)) for _ in range(2))
         call(draw.randint(1, 64), size, out, points)
     assert len(compiled) == 4
