@@ -109,6 +109,27 @@ def pushes(grad, x, y, b, v, u, rows, columns, step, area, live, BLENDS: tl.cons
     return own, own
 
 
+@triton.jit
+def block_of(
+    flows, height, width, from_height, from_width, rows, columns, step, tiles, blocks,
+    flow_div, flow_mod, BORDER_Y: tl.constexpr, BORDER_X: tl.constexpr, BLENDS: tl.constexpr,
+    CHANNELS: tl.constexpr, PIXELS: tl.constexpr,
+):  # fmt: skip
+    """A program's item, block, pixels, which of them exist, channels, and as `square_of`."""
+    program = tl.program_id(0)
+    tile, block = program % tiles, program // tiles % blocks
+    item = (program // tiles // blocks).to(tl.int64)
+    pixel = tile * PIXELS + tl.arange(0, PIXELS)
+    live = pixel < height * width
+    channel = (block * CHANNELS + tl.arange(0, CHANNELS)).to(tl.int64)[:, None]
+    flows += (item // flow_div % flow_mod) * (2 * height * width)
+    x, y, near, a, b, left, top = square_of(
+        flows, pixel, live, width, from_height, from_width, rows, columns, step,
+        BORDER_Y, BORDER_X, BLENDS,
+    )  # fmt: skip
+    return item, block, pixel, live, channel, (x, y, near & live, a, b, left, top)
+
+
 @kernel
 def correlation_gradient_kernel(
     grads, firsts, seconds, flows, to_firsts, to_flows, channels, height, width, from_height,
@@ -122,20 +143,13 @@ def correlation_gradient_kernel(
 
     grads (items, offsets, h w), over C; to_flows (items, blocks, 2, h w).
     """
-    program = tl.program_id(0)
-    tile, block = program % tiles, program // tiles % blocks
-    item = (program // tiles // blocks).to(tl.int64)
-    pixel = tile * PIXELS + tl.arange(0, PIXELS)
     area, plane = height * width, from_height * from_width
-    live = pixel < area
-    channel = (block * CHANNELS + tl.arange(0, CHANNELS)).to(tl.int64)[:, None]
-    exists = channel < channels
-    flows += (item // flow_div % flow_mod) * (2 * area)
-    x, y, near, a, b, left, top = square_of(
-        flows, pixel, live, width, from_height, from_width, rows, columns, step,
-        BORDER_Y, BORDER_X, BLENDS,
+    item, block, pixel, live, channel, square = block_of(
+        flows, height, width, from_height, from_width, rows, columns, step, tiles, blocks,
+        flow_div, flow_mod, BORDER_Y, BORDER_X, BLENDS, CHANNELS, PIXELS,
     )  # fmt: skip
-    near = near & live
+    x, y, near, a, b, left, top = square
+    exists = channel < channels
     grad = grads + item * (2 * rows + 1) * (2 * columns + 1) * area + pixel
     second = seconds + (item // second_div % second_mod) * channels * plane + channel * plane
     total = tl.zeros((CHANNELS, PIXELS), tl.float32)
@@ -215,20 +229,13 @@ def correlation_scatter_kernel(
     CHANNELS: tl.constexpr, PIXELS: tl.constexpr,
 ):  # fmt: skip
     """The gradient of second as integers, see `fixed_point`."""
-    program = tl.program_id(0)
-    tile, block = program % tiles, program // tiles % blocks
-    item = (program // tiles // blocks).to(tl.int64)
-    pixel = tile * PIXELS + tl.arange(0, PIXELS)
     area, plane = height * width, from_height * from_width
-    live = pixel < area
-    channel = (block * CHANNELS + tl.arange(0, CHANNELS)).to(tl.int64)[:, None]
-    exists = channel < channels
-    flows += (item // flow_div % flow_mod) * (2 * area)
-    x, y, near, a, b, left, top = square_of(
-        flows, pixel, live, width, from_height, from_width, rows, columns, step,
-        BORDER_Y, BORDER_X, BLENDS,
+    item, _, pixel, _, channel, square = block_of(
+        flows, height, width, from_height, from_width, rows, columns, step, tiles, blocks,
+        flow_div, flow_mod, BORDER_Y, BORDER_X, BLENDS, CHANNELS, PIXELS,
     )  # fmt: skip
-    near = near & live
+    x, y, near, a, b, left, top = square
+    exists = channel < channels
     grad = grads + item * (2 * rows + 1) * (2 * columns + 1) * area + pixel
     first = firsts + ((item // first_div % first_mod) * channels + channel) * area
     own = tl.load(first + pixel[None, :], mask=exists & near[None, :], other=0.0).to(tl.float64)
@@ -239,7 +246,7 @@ def correlation_scatter_kernel(
         row, in_row = resolve(top, v * step, from_height, BORDER_Y)
         before = tl.zeros((PIXELS,), tl.float32)
         for u in range(2 * columns + 1 + extra):
-            push, _ = pushes(grad, x, y, b, v, u, rows, columns, step, area, near, BLENDS)
+            push = pushes(grad, x, y, b, v, u, rows, columns, step, area, near, BLENDS)[0]
             column, inside = resolve(left, u * step, from_width, BORDER_X)
             whole = push
             if BLENDS:
