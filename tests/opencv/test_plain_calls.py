@@ -360,18 +360,18 @@ for turn in range(200):
                 run = lists.caller(task, (h, 2), h, points.dtype, coefficients=k, **codes)
                 run(points, lens_of)
         scene = guarded(random.choice(big, (h, 3)).astype(dtype))
-        pose = maps.PlainPose(numbers(3), numbers(9), numbers(3))
-        maps.projected(scene, lens, pose, 1.5)
-        maps.projected(scene, lens._replace(model="fisheye", k=numbers(4)), pose, 0.1)
+        for task, k, columns in (("projected", 14, 24), ("fisheye_projected", 4, 15)):
+            codes = {"coefficients": k, "projects": turn % 2}
+            run = lists.projector(task, h, scene.dtype, (h, 2), columns, **codes)
+            run(scene, guarded(random.choice(big, 61)))
         for n in (1, 2, 3):
             points = guarded(random.choice(big, (h, n)).astype(dtype))
             run = lists.caller("moved_points", (h, n), h, points.dtype, channels=n)
             run(points, guarded(random.choice(big, (n + 1, n + 1))))
         x, y = (guarded(random.choice(big, (h, w)).astype(dtype)) for _ in range(2))
         for degrees in (False, True):
-            maps.to_polar(x, y, 1024, degrees)
-            maps.from_polar(x, y, 1024, degrees)
-            maps.from_polar(None, y, 1024, degrees)
+            for task, first in (("to_polar", x), ("from_polar", x), ("from_polar", None)):
+                lists.polar_caller(task, (h, w), y.dtype, 1024, degrees)(first, y)
     for dtype in transform.TYPES:
         for n, rows in ((1, 2), (2, 2), (3, 1), (3, 3), (4, 4), (5, 3)):
             values = guarded(random.choice(big[:4], (h, w, n)).astype(dtype))

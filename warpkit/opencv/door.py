@@ -59,10 +59,16 @@ def planned(
 
     Otherwise the result of the same numbers as tensors, of which None may be some.
     """
-    if keeps and is_plain(*arrays) and as_array(arrays[0]).dtype == as_array(tensors[0]).dtype:
+    first = tensors[0]
+    if keeps and is_plain(*arrays) and (first is None or has_type_of(arrays[0], first)):
         return make(*arrays)
     fixed = [None if tensor is None else tensor.detach() for tensor in tensors]
     return Once(make(*fixed)(*fixed))
+
+
+def has_type_of(array: Any, tensor: Tensor) -> bool:
+    """Whether an array or a tensor has the type of a tensor, which was made of it."""
+    return as_array(array).dtype == as_array(tensor).dtype
 
 
 def runs_kernels(*tensors: Tensor | None) -> bool:

@@ -28,17 +28,16 @@ from warpkit.opencv import (
     lens_maps,
     lenses,
     plain_calls,
-    plain_projections,
     point_lists,
     projection,
 )
-from warpkit.opencv.door import as_given, check_output
+from warpkit.opencv.door import check_output
 from warpkit.opencv.fisheye_cameras import (
     estimateNewCameraMatrixForUndistortRectify,
     undistorted_by_steps,
 )
 from warpkit.opencv.layout import has_tensor
-from warpkit.opencv.lenses import FLOATS
+from warpkit.opencv.point_lists import FLOATS
 from warpkit.opencv.sizes import as_list, as_size, is_empty
 from warpkit.opencv.values import resolved
 from warpkit.types import FaceArithmetic, Image, ImageLike, MatrixLike, NumbersLike, PointsLike
@@ -248,25 +247,10 @@ def projectPoints(
     array([[[128.5398,  40.    ]]])
     """
     name = "fisheye.projectPoints"
-    exports.refuse_values(f"opencv.{name}", objectPoints, rvec, tvec, K, D)
-    values = (objectPoints, rvec, tvec, K, D, alpha)
-    if (found := plain_projections.fisheye(*values)) is not None:
-        pixels = found[0].reshape(*objectPoints.shape[:-1], 2)  # pyright: ignore
-        outputs = (imagePoints, jacobian)
-        return projection.as_given_pair(name, (pixels, found[1]), values, outputs)
-    device = cameras.common_device(*values)
-    scene = cameras.as_places(name, "objectPoints", objectPoints, device, 3)
-    lens = cameras.as_lens(name, K, D, device, "fisheye", NAMES)
-    pose = projection.as_pose(name, rvec, tvec, device, matrices=False)
-    skew = cameras.as_number(name, "alpha", alpha, device)
-    shown, slopes = projection.projected(scene.double().reshape(-1, 3), pose, lens, skew)
-    by_pose, by_camera, by_skew, by_lens = slopes
-    slopes = torch.cat((by_camera, by_lens, by_pose, by_skew), dim=-1)
-    shown = shown.reshape(*scene.shape[:-1], 2).to(scene.dtype)
-    output = check_output(name, "imagePoints", imagePoints, objectPoints)
-    first = as_given(has_tensor(*values), shown, output)
+    first = check_output(name, "imagePoints", imagePoints, objectPoints)
     second = check_output(name, "jacobian", jacobian, objectPoints)
-    return first, as_given(has_tensor(*values), slopes, second)
+    arrays = (objectPoints, rvec, tvec, K, D)
+    return door.numbers(projection.plan_fisheye, arrays, (alpha,), first, second)
 
 
 def distortPoints(

@@ -35,13 +35,12 @@ from warpkit.engine.definitions.rules import SamplingRule
 from warpkit.opencv import cameras, door, lens_maps, plain_calls, point_lists, sampling
 from warpkit.opencv.door import as_given, check_output
 from warpkit.opencv.layout import check_picture, finish, has_tensor, is_followed, planes
+from warpkit.opencv.point_lists import FLOATS
 from warpkit.opencv.sizes import as_list, as_size, is_empty
 from warpkit.opencv.values import as_arithmetic, resolved
 from warpkit.types import FaceArithmetic, Image, ImageLike, MatrixLike, NumbersLike, PointsLike
 
 BROWN = ("cameraMatrix", "distCoeffs")
-FLOATS = (torch.float32, torch.float64)
-"""Types of points that kernels read."""
 KINDS = ("planes", "pairs", "fixed")
 
 

@@ -20,11 +20,9 @@ from warpkit.camera import optimal
 from warpkit.core.lasting import lasting
 from warpkit.core.tracing import is_eager, wants_gradient
 from warpkit.engine.arithmetic import (
-    opencv_angles,
     opencv_lenses,
     opencv_polar,
 )
-from warpkit.engine.arithmetic.guarantees import installed_arithmetic
 from warpkit.engine.arithmetic.opencv_lenses import FIVE_STEPS
 from warpkit.engine.definitions import lens_models
 from warpkit.engine.definitions.lens_models import COUNTS, Lens
@@ -98,27 +96,6 @@ def brown_lens(camera: Any, k: Any) -> Any:
         return known.PlainLens("brown", (fx, fy, cx, cy), flat[:12])
     tilting = (matrix.flatten().tolist() for matrix in opencv_lenses.tilts(*flat[12:]))
     return known.PlainLens("brown", (fx, fy, cx, cy), flat, *tilting)
-
-
-def view_of(R: Any, P: Any) -> list[float] | None:
-    """The matrix for directions, row by row: R (3, 3) or None, then P (3, 3) or (3, 4)."""
-    turn = np.eye(3) if R is None else _matrix(R, (3, 3))
-    if P is None or turn is None:
-        return None if turn is None else turn.ravel().tolist()
-    projection = _matrix(P, (3, 3), (3, 4))
-    if projection is None:
-        return None
-    # torch's product: numpy's may round differently
-    return (torch.from_numpy(projection)[:, :3] @ torch.from_numpy(turn)).ravel().tolist()
-
-
-def fisheye_lens(camera: Any, k: Any) -> Any:
-    """The `PlainLens` of a matrix (3, 3) and four coefficients."""
-    known, matrix, k = kernels(), _matrix(camera, (3, 3)), numbers(k)
-    if known is None or matrix is None or k is None or k.size != 4 or max(k.shape) != 4:
-        return None
-    (fx, _, cx), (_, fy, cy), _ = matrix.tolist()
-    return known.PlainLens("fisheye", (fx, fy, cx, cy), floats(k))
 
 
 @lru_cache(maxsize=64)
@@ -227,30 +204,3 @@ def map_from_polar(
     (height, width), middle = polar_size, center.detach().numpy()
     per = float(radius.detach()) / width, 2 * math.pi / height
     return torch.from_numpy(known.map_from_polar(size, height, middle, *per))
-
-
-def to_polar(x: Any, y: Any, degrees: bool) -> tuple[np.ndarray, np.ndarray] | None:
-    """cv2.cartToPolar."""
-    known, first, second = kernels(), numbers(x, FLOATS), numbers(y, FLOATS)
-    if known is None or first is None or second is None or not _alike(first, second):
-        return None
-    return known.to_polar(first, second, _block_of(first), degrees)
-
-
-def from_polar(length: Any, angle: Any, degrees: bool) -> tuple[np.ndarray, np.ndarray] | None:
-    """cv2.polarToCart; None also for angles of too many turns."""
-    known, turns = kernels(), numbers(angle, FLOATS)
-    lengths = None if length is None else numbers(length, FLOATS)
-    if known is None or turns is None or not turns.size:
-        return None
-    if length is not None and (lengths is None or not _alike(lengths, turns)):
-        return None
-    return known.from_polar(lengths, turns, _block_of(turns), degrees)
-
-
-def _alike(first: np.ndarray, second: np.ndarray) -> bool:
-    return first.shape == second.shape and first.dtype == second.dtype and first.size > 0
-
-
-def _block_of(values: np.ndarray) -> int:
-    return opencv_angles.block_of(values.shape, installed_arithmetic())

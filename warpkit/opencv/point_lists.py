@@ -13,15 +13,27 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from warpkit.engine.arithmetic.guarantees import installed_arithmetic
+from warpkit.engine.arithmetic.opencv_angles import block_of
 from warpkit.engine.arithmetic.opencv_lenses import Criteria, tilts
 from warpkit.engine.definitions.lens_models import TILTED
+from warpkit.opencv import jacobians
 from warpkit.opencv.cameras import is_nothing, point_rows
 from warpkit.opencv.door import as_array
 
 TILT, UNTILT, MATRIX, ERROR, LENS_NUMBERS = slice(18, 27), slice(27, 36), slice(36, 45), 45, 46
 """Places in `LensNumbers`, which begin with fx, fy, cx, cy and the coefficients; their number."""
 
+POSE, EXTRA, PROJECTION_NUMBERS = slice(45, 60), 60, 61
+"""Places in `ProjectionNumbers`, which begin likewise: vector, matrix and shift, and the last."""
+TILTING = slice(27, 45)
+
+FLOATS = (torch.float32, torch.float64)
+"""The types of points that kernels read."""
+
 IDENTITY = np.eye(3)
+UPRIGHT = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
+NO_MATRIX = (0.0,) * 9
 
 Run = Callable[..., np.ndarray]
 Read = Callable[[Any], Any]
@@ -53,9 +65,9 @@ def count_of(k: Any) -> int:
     return 0 if is_nothing(k) else prod(k.shape)
 
 
-def lens_numbers(camera: Any, k: Any, count: int) -> np.ndarray:
-    """The numbers of a camera (3, 3) and its coefficients, with zeros for what a tilt needs."""
-    numbers = np.zeros(LENS_NUMBERS)
+def lens_numbers(camera: Any, k: Any, count: int, size: int = LENS_NUMBERS) -> np.ndarray:
+    """The numbers of a camera (3, 3) and its coefficients, with zeros for what follows them."""
+    numbers = np.zeros(size)
     (fx, _, cx), (_, fy, cy), _ = as_array(camera).tolist()
     numbers[:4] = fx, fy, cx, cy
     if count:
@@ -155,3 +167,68 @@ def fisheye_distorting(src: Any, K: Any, D: Any, none: None, skew: float) -> Run
         return call(points(src), numbers)
 
     return run
+
+
+def projecting(
+    scene: Any,
+    rvec: Any,
+    tvec: Any,
+    camera: Any,
+    k: Any,
+    model: str,
+    extra: float,
+    vector_of: Callable[[np.ndarray], Any],
+) -> Callable[..., tuple[np.ndarray, np.ndarray]]:
+    """cv2.projectPoints, or cv2.fisheye's: pixels, and their Jacobian.
+
+    extra: for a fisheye the skew, for other lenses a fixed fx / fy, or 0; vector_of: the rotation
+    vector of a matrix (3, 3).
+    """
+    from warpkit.engine.cpu.points import projector
+
+    fisheye, count, n = model == "fisheye", count_of(k), prod(scene.shape) // 3
+    points = dense(scene) if fisheye else rows(scene, 3)
+    shape = (*scene.shape[:-1], 2) if fisheye else (n, 1, 2)
+    columns, task = (15, "fisheye_projected") if fisheye else (10 + count, "projected")
+    turned = tuple(rvec.shape) == (3, 3)
+    codes = {"coefficients": 4 if fisheye else count, "projects": int(turned)}
+    call = projector(task, n, as_array(scene).dtype, shape, columns, **codes)
+
+    def run(scene: Any, rvec: Any, tvec: Any, camera: Any, k: Any) -> tuple[np.ndarray, np.ndarray]:
+        numbers = lens_numbers(camera, k, count, PROJECTION_NUMBERS)
+        if extra and not fisheye:
+            numbers[0] = numbers[1] * extra
+        if count == TILTED:
+            numbers[TILT], numbers[TILTING] = _tilt(*numbers[16:18].tolist())
+        turn, vector = NO_MATRIX, as_array(rvec)
+        if turned:
+            vector = np.array(vector, np.float64)
+            turn, vector = vector.ravel(), vector_of(vector)
+        numbers[POSE] = (*vector.ravel().tolist(), *turn, *as_array(tvec).ravel().tolist())
+        numbers[EXTRA] = extra
+        return call(points(scene), numbers)
+
+    return run
+
+
+def _tilt(tx: float, ty: float) -> tuple[Any, Any]:
+    """The matrix (9,) of a tilted sensor, and its derivatives (18,) by both angles."""
+    tilt = tilts(tx, ty)[0].flatten() if tx or ty else UPRIGHT
+    return tilt, np.concatenate([slope.flatten().numpy() for slope in jacobians.tilting(tx, ty)])
+
+
+def in_polar(
+    first: Any, second: Any, task: str, shape: tuple[int, ...], degrees: bool
+) -> Callable[[Any, Any], tuple[np.ndarray, np.ndarray, bool]]:
+    """cv2.cartToPolar or polarToCart, by its task: two of a shape, and whether angles are too
+    large; first may be None.
+    """
+    from warpkit.engine.cpu.points import polar_caller
+
+    at_once = block_of(tuple(second.shape), installed_arithmetic())
+    call = polar_caller(task, shape, as_array(second).dtype, at_once, degrees)
+    other = dense(second)
+    if first is None:  # or an empty array, which nobody reads
+        return lambda first, second: call(None, other(second))
+    one = dense(first)
+    return lambda first, second: call(one(first), other(second))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,10 +12,11 @@ from torch import Tensor
 from warpkit.core import checks, exports
 from warpkit.engine.arithmetic import opencv_angles
 from warpkit.engine.arithmetic.guarantees import installed_arithmetic
+from warpkit.engine.binding.plan import Once, Plan
 from warpkit.engine.definitions.reference import with_gradient_of
-from warpkit.opencv import plain_calls
+from warpkit.opencv import door, point_lists
 from warpkit.opencv.cameras import as_flag, common_device
-from warpkit.opencv.door import check_output, written
+from warpkit.opencv.door import check_output
 from warpkit.opencv.layout import has_tensor, is_followed
 from warpkit.types import ImageLike, NumbersLike
 
@@ -37,17 +37,27 @@ def cartToPolar(
     polynomial is off by up to 0.01 degrees; NaN if either is. Gradients, if an argument is a
     tensor: all orders, those of the exact formulas, 0 at (0, 0).
 
-    >>> import numpy as np
-    >>> cartToPolar(np.float32([[3, 0]]), np.float32([[4, -2]]), angleInDegrees=True)
+    >>>     >>> cartToPolar(np.float32([[3, 0]]), np.float32([[4, -2]]), angleInDegrees=True)
     (array([[5., 2.]], dtype=float32), array([[ 53.136284, 270.      ]], dtype=float32))
     """
     name = "cartToPolar"
-    magnitude, angle = _outputs(name, (x, y), magnitude=magnitude, angle=angle)
+    outputs = _outputs(name, (x, y), magnitude=magnitude, angle=angle)
     degrees = as_flag(name, "angleInDegrees", angleInDegrees)
-    if (made := plain_calls.to_polar(x, y, degrees)) is not None:
-        return _as_given(has_tensor(x, y), made, (magnitude, angle))
-    first, second = _pair(name, x=x, y=y)
-    single, given = _alone(first), has_tensor(x, y)
+    return door.numbers(_plan_to_polar, (x, y), (degrees,), *outputs)
+
+
+def _plan_to_polar(keeps: bool, x: Any, y: Any, degrees: bool) -> Plan | Once:
+    """The plan of `cartToPolar`."""
+    first, second = _pair("cartToPolar", x=x, y=y)
+    shape = _shape_of(first, has_tensor(x, y))
+    if first.numel() and door.runs_kernels(first, second):
+
+        def make(x: Any, y: Any) -> Plan:
+            call = point_lists.in_polar(x, y, "to_polar", shape, degrees)
+            return lambda x, y: call(x, y)[:2]
+
+        return door.planned(keeps, make, (x, y), (first, second))
+    single = _alone(first)
     values = opencv_angles.to_polar(
         first.detach().float(), second.detach().float(), single, degrees
     )
@@ -58,7 +68,7 @@ def cartToPolar(
         turn = torch.atan2(b, a) * (180 / math.pi if degrees else 1.0)
         exact = [torch.where(here, 0.0, value) for value in (exports.hypot(a, b), turn)]
         found = [with_gradient_of(v, e) for v, e in zip(found, exact, strict=True)]
-    return _as_given(given, found, (magnitude, angle))
+    return Once(tuple(value.reshape(shape) for value in found))
 
 
 def polarToCart(
@@ -76,20 +86,48 @@ def polarToCart(
     eighths of a turn, where OpenCV overflows, they are exact. Gradients, if an argument is a
     tensor: all orders, those of the exact formulas.
 
-    >>> import numpy as np
-    >>> polarToCart(np.float32([[2]]), np.float32([[90]]), angleInDegrees=True)
+    >>>     >>> polarToCart(np.float32([[2]]), np.float32([[90]]), angleInDegrees=True)
     (array([[0.]], dtype=float32), array([[2.]], dtype=float32))
     """
     name = "polarToCart"
-    x, y = _outputs(name, (magnitude, angle), x=x, y=y)
+    outputs = _outputs(name, (magnitude, angle), x=x, y=y)
     degrees = as_flag(name, "angleInDegrees", angleInDegrees)
-    given = has_tensor(magnitude, angle)
-    if (made := plain_calls.from_polar(magnitude, angle, degrees)) is not None:
-        return _as_given(given, made, (x, y))
+    return door.numbers(_plan_from_polar, (magnitude, angle), (degrees,), *outputs)
+
+
+def _plan_from_polar(keeps: bool, magnitude: Any, angle: Any, degrees: bool) -> Plan | Once:
+    """The plan of `polarToCart`."""
+    name, given = "polarToCart", has_tensor(magnitude, angle)
     if magnitude is None or 0 in checks.shape_if_any(magnitude):
-        length, turn = None, _pair(name, angle=angle)[0]
+        magnitude, length, turn = None, None, _pair(name, angle=angle)[0]
     else:
         length, turn = _pair(name, magnitude=magnitude, angle=angle)
+    shape = _shape_of(turn, given)
+
+    def exact(length: Tensor | None, turn: Tensor) -> tuple[Tensor, ...]:
+        """x and y of lengths and angles (...)."""
+        found = _from_polar(length, turn, degrees)
+        return tuple(value.reshape(shape) for value in found)
+
+    def make(length: Any, turn: Any) -> Plan:
+        call = point_lists.in_polar(length, turn, "from_polar", shape, degrees)
+
+        def run(length: Any, turn: Any) -> Any:
+            x, y, is_far = call(length, turn)
+            if is_far:
+                one = None if magnitude is None else torch.from_numpy(np.array(length))
+                return exact(one, torch.from_numpy(np.array(turn)))
+            return x, y
+
+        return run
+
+    if turn.numel() and door.runs_kernels(length, turn):
+        return door.planned(keeps, make, (magnitude, angle), (length, turn))
+    return Once(exact(length, turn))
+
+
+def _from_polar(length: Tensor | None, turn: Tensor, degrees: bool) -> list[Tensor]:
+    """x and y (...) of lengths, 1 if None, and angles (...)."""
     lengths = None if length is None else length.detach().float()
     values = opencv_angles.from_polar(lengths, turn.detach().float(), _alone(turn), degrees)
     found = [value.to(turn.dtype) for value in values]
@@ -98,7 +136,7 @@ def polarToCart(
         factor = 1.0 if length is None else length
         exact = (radians.cos() * factor, radians.sin() * factor)
         found = [with_gradient_of(v, e) for v, e in zip(found, exact, strict=True)]
-    return _as_given(given, found, (x, y))
+    return found
 
 
 def _pair(name: str, **values: Any) -> list[Tensor]:
@@ -134,22 +172,13 @@ def _outputs(name: str, given: tuple[Any, Any], **outputs: Any) -> list[Any]:
     return [check_output(name, argument, value, source) for argument, value in outputs.items()]
 
 
-def _as_given(
-    given: bool, found: Sequence[Tensor] | Sequence[np.ndarray], outputs: tuple[Any, Any]
-) -> tuple[Any, Any]:
-    """Both results (...), as tensors if one was `given`, otherwise as arrays of cv2's shapes.
+def _shape_of(values: Tensor, given: bool) -> tuple[int, ...]:
+    """The shape of results: if no tensor is given, cv2's, which drops a single channel.
 
-    cv2 drops a single channel, and OpenCV 4 turns one axis into a column.
+    OpenCV 4 turns one axis into a column.
     """
-    made = []
-    for result, output in zip(found, outputs, strict=True):
-        if given:
-            made.append(torch.from_numpy(result) if isinstance(result, np.ndarray) else result)
-            continue
-        array = result.numpy() if isinstance(result, Tensor) else result
-        if array.ndim > 2 and array.shape[-1] == 1:
-            array = array[..., 0]
-        if array.ndim == 1 and installed_arithmetic() == "opencv4":
-            array = array[:, None]
-        made.append(written(output, np.ascontiguousarray(array)))
-    return made[0], made[1]
+    shape = tuple(values.shape)
+    if given:
+        return shape
+    shape = shape[:-1] if shape[-1:] == (1,) and len(shape) > 2 else shape
+    return (*shape, 1) if len(shape) == 1 and installed_arithmetic() == "opencv4" else shape

@@ -6,6 +6,7 @@ as in cv2, without gradients.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,14 +14,17 @@ import torch
 from torch import Tensor
 
 from warpkit.camera import rotations
+from warpkit.camera.points import own_view
 from warpkit.core import checks, exports
 from warpkit.engine.arithmetic import opencv_projection
+from warpkit.engine.binding.plan import Once, Plan
 from warpkit.engine.definitions import finite, lens_models
 from warpkit.engine.definitions.lens_models import Lens
 from warpkit.engine.definitions.reference import with_gradient_of
-from warpkit.opencv import cameras, jacobians, plain_calls, plain_projections
+from warpkit.opencv import cameras, door, jacobians, plain_calls, point_lists
 from warpkit.opencv.door import as_given, check_output, written
 from warpkit.opencv.layout import has_tensor, is_followed
+from warpkit.opencv.point_lists import FLOATS
 from warpkit.types import ImageLike, MatrixLike, NumbersLike, PointsLike
 
 BROWN = ("cameraMatrix", "distCoeffs")
@@ -170,50 +174,70 @@ def projectPoints(
     array([[[100.,  40.]]])
     """
     name = "projectPoints"
-    exports.refuse_values(f"opencv.{name}", objectPoints, rvec, tvec, cameraMatrix, distCoeffs)
-    values = (objectPoints, rvec, tvec, cameraMatrix, distCoeffs)
-    k = _five_zeros(distCoeffs)
-    turned = checks.shape_if_any(rvec) == (3, 3) and _plain(rvec)
-    vector = turned[0] if turned else None
-    plain = (objectPoints, rvec, tvec, cameraMatrix, k, aspectRatio, vector)
-    if (found := plain_projections.brown(*plain)) is not None:
-        return as_given_pair(name, (found[0][:, None], found[1]), values, (imagePoints, jacobian))
-    device = cameras.common_device(*values)
-    scene = cameras.as_points(name, "objectPoints", objectPoints, device, 3)
-    lens = cameras.as_lens(name, cameraMatrix, k, device, "brown", BROWN)
-    ratio = cameras.as_number(name, "aspectRatio", aspectRatio, device)
+    first = check_output(name, "imagePoints", imagePoints, objectPoints)
+    second = check_output(name, "jacobian", jacobian, objectPoints)
+    k = np.zeros(5) if cameras.is_nothing(distCoeffs) else distCoeffs  # cv2's Jacobian has these
+    arrays = (objectPoints, rvec, tvec, cameraMatrix, k)
+    return door.numbers(_plan_projection, arrays, (aspectRatio,), first, second)
+
+
+def _plan_projection(
+    keeps: bool, points: Any, rvec: Any, tvec: Any, camera: Any, k: Any, ratio: Any
+) -> Plan | Once:
+    """The plan of `projectPoints`."""
+    name = "projectPoints"
+    exports.refuse_values(f"opencv.{name}", points, rvec, tvec, camera, k)
+    arrays = (points, rvec, tvec, camera, k)
+    device = cameras.common_device(*arrays)
+    scene = cameras.as_points(name, "objectPoints", points, device, 3)
+    lens = cameras.as_lens(name, camera, k, device, "brown", BROWN)
+    ratio = cameras.as_number(name, "aspectRatio", ratio, device)
     fixed = bool(ratio > torch.finfo(torch.float32).eps)
+    turn, shift = check_pose(name, rvec, tvec, device)
+    if _has_kernel(scene, turn, shift, ratio, *lens.tensors()):
+        extra = float(ratio) if fixed else 0.0
+        make = partial(point_lists.projecting, model="brown", extra=extra, vector_of=_axis)
+        tensors = (scene, turn, shift, own_view(lens), torch.stack(lens.k))
+        return door.planned(keeps, make, arrays, tensors)
     lens = lens._replace(fx=lens.fy * ratio) if fixed else lens
-    pose = as_pose(name, rvec, tvec, device)
-    shown, slopes = projected(scene.double(), pose, lens, torch.zeros_like(lens.fx))
+    shown, slopes = projected(scene.double(), as_pose(turn, shift), lens, torch.zeros_like(lens.fx))
     by_pose, by_camera, _, by_lens = slopes
     if fixed:
         fx, fy, centre = by_camera.split((1, 1, 2), dim=-1)
         by_camera = torch.cat((torch.zeros_like(fx), fy + ratio.detach() * fx, centre), dim=-1)
     slopes = torch.cat((by_pose, by_camera, by_lens), dim=-1)
-    given = has_tensor(*values)
-    output = check_output(name, "imagePoints", imagePoints, objectPoints)
-    first = as_given(given, shown[:, None].to(scene.dtype), output)
-    return first, as_given(given, slopes, check_output(name, "jacobian", jacobian, objectPoints))
+    return Once((shown[:, None].to(scene.dtype), slopes))
 
 
-def _five_zeros(k: Any) -> Any:
-    """Replaces a missing lens by five zero coefficients: cv2's Jacobian includes these."""
-    return np.zeros(5) if cameras.is_nothing(k) else k
+def plan_fisheye(
+    keeps: bool, points: Any, rvec: Any, tvec: Any, K: Any, D: Any, alpha: Any
+) -> Plan | Once:
+    """The plan of cv2.fisheye.projectPoints."""
+    name = "fisheye.projectPoints"
+    exports.refuse_values(f"opencv.{name}", points, rvec, tvec, K, D)
+    arrays = (points, rvec, tvec, K, D)
+    device = cameras.common_device(*arrays, alpha)
+    scene = cameras.as_places(name, "objectPoints", points, device, 3)
+    lens = cameras.as_lens(name, K, D, device, "fisheye", ("K", "D"))
+    turn, shift = check_pose(name, rvec, tvec, device, matrices=False)
+    skew = cameras.as_number(name, "alpha", alpha, device)
+    if _has_kernel(scene, turn, shift, skew, *lens.tensors()):
+        make = partial(point_lists.projecting, model="fisheye", extra=float(skew), vector_of=_axis)
+        tensors = (scene, turn, shift, own_view(lens), torch.stack(lens.k))
+        return door.planned(keeps, make, arrays, tensors)
+    shown, slopes = projected(scene.double().reshape(-1, 3), as_pose(turn, shift), lens, skew)
+    by_pose, by_camera, by_skew, by_lens = slopes
+    slopes = torch.cat((by_camera, by_lens, by_pose, by_skew), dim=-1)
+    return Once((shown.reshape(*scene.shape[:-1], 2).to(scene.dtype), slopes))
 
 
-def as_given_pair(
-    name: str,
-    found: tuple[np.ndarray, np.ndarray],
-    values: tuple[Any, ...],
-    outputs: tuple[Any, Any],
-) -> tuple[Any, Any]:
-    """Pixels and Jacobian; tensors if one is among `values`, of which the first is the scene."""
-    pixels, slopes = (
-        plain_calls.given(values, part, check_output(name, argument, output, values[0]))
-        for argument, part, output in zip(("imagePoints", "jacobian"), found, outputs, strict=True)
-    )
-    return pixels, slopes
+def _has_kernel(scene: Tensor, *numbers: Tensor) -> bool:
+    return scene.dtype in FLOATS and scene.numel() > 0 and door.runs_kernels(scene, *numbers)
+
+
+def _axis(turn: np.ndarray) -> Any:
+    """The rotation vector of a matrix (3, 3), float64."""
+    return _plain(turn)[0]  # pyright: ignore
 
 
 class Pose(NamedTuple):
@@ -227,21 +251,28 @@ class Pose(NamedTuple):
     """(3,)."""
 
 
-def as_pose(name: str, rvec: Any, tvec: Any, device: torch.device, matrices: bool = True) -> Pose:
-    """The pose of cv2's rvec, three numbers or with `matrices` a matrix (3, 3), and tvec."""
+def check_pose(
+    name: str, rvec: Any, tvec: Any, device: torch.device, matrices: bool = True
+) -> tuple[Tensor, Tensor]:
+    """cv2's rvec, three numbers or with `matrices` a matrix (3, 3), and tvec, three numbers."""
     turn, shift = (
         cameras.as_array(name, argument, value, device)
         for argument, value in (("rvec", rvec), ("tvec", tvec))
     )
     if shift.numel() != 3:
         checks.fail(name, "tvec", "three numbers", checks.shape_of(shift))
-    if matrices and tuple(turn.shape) == (3, 3):
-        turning = _turn(_vector(turn.detach())[0])[1]
-        return Pose(turn, turning.reshape(3, 3, 3), shift.flatten())
-    if turn.numel() != 3:
+    if turn.numel() != 3 and not (matrices and tuple(turn.shape) == (3, 3)):
         wanted = "three numbers" + ", or of shape (3, 3)" * matrices
         checks.fail(name, "rvec", wanted, checks.shape_of(turn))
-    turn, turning = _turn(turn)
+    return turn, shift
+
+
+def as_pose(turn: Tensor, shift: Tensor) -> Pose:
+    """The pose of turn, (3, 3) or three numbers of any shape, and of three numbers, shift."""
+    if turn.numel() == 3:
+        turn, turning = _turn(turn)
+    else:
+        turning = _turn(_vector(turn.detach())[0])[1]
     return Pose(turn, turning.reshape(3, 3, 3), shift.flatten())
 
 

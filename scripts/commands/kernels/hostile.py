@@ -42,7 +42,7 @@ from warpkit.engine.cpu import (
     similarity,
     transform,
 )
-from warpkit.engine.cpu.points import caller, codes_of
+from warpkit.engine.cpu.points import caller, codes_of, projector
 from warpkit.engine.definitions.depth import KINDS, Depths
 from warpkit.engine.definitions.rules import BORDERS, INTERPOLATIONS
 from warpkit.engine.operators import sphere
@@ -268,8 +268,7 @@ def moved_pictures(picture: np.ndarray) -> None:
 def mapped(lens: maps.PlainLens, number: int) -> None:
     """Maps and points of a lens with hostile parameters."""
     torch.manual_seed(number)
-    camera = mixed(4).tolist()
-    lens = lens._replace(camera=tuple(camera), k=tuple(mixed(len(lens.k)).tolist()))
+    lens = lens._replace(camera=mixed(4).tolist(), k=tuple(mixed(len(lens.k)).tolist()))
     view = tuple(mixed(9).tolist()) if number % 2 else VIEW
     for kind in maps.KINDS:
         maps.lens_map(lens, view, RESULT, kind)
@@ -395,7 +394,7 @@ def points_of(task: str, kind: Any, made: Any, error: float | None = None, **cod
 def scenes(maker: Callable[..., torch.Tensor]) -> None:
     """Projected points, with their derivatives."""
     for kind, lens, turned in product((np.float32, np.float64), (TILTED, FISHEYE), (False, True)):
-        numbers = [tuple(maker(n).tolist()) for n in (4, len(lens.k), 3, 9, 3)]
-        hard = lens._replace(camera=numbers[0], k=numbers[1])
-        pose = maps.PlainPose(numbers[2], numbers[3] if turned else None, numbers[4])
-        maps.projected(arrays(70, 3, kind=kind), hard, pose, 0.1)
+        task = "fisheye_projected" if lens is FISHEYE else "projected"
+        form = np.dtype(kind), (70, 2), 15 if lens is FISHEYE else 24
+        run = projector(task, 70, *form, coefficients=len(lens.k), projects=int(turned))
+        run(arrays(70, 3, kind=kind), maker(61).double().numpy())

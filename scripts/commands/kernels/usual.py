@@ -118,7 +118,7 @@ TYPES = *FLOATS, torch.uint8
 LENS = maps.PlainLens("brown", (50.0, 52.0, 31.0, 22.0), (0.1, -0.05, 0.01, 0.02, 0.03))
 TILTED = LENS._replace(k=(0.01,) * 14, tilt=(1, 0, 0.1, 0, 1, 0.1, 0.1, 0.2, 1))
 FISHEYE = LENS._replace(model="fisheye", k=(0.1, -0.05, 0.01, 0.02))
-POSE = maps.PlainPose((0.1, -0.2, 0.3), None, (0.2, 0.1, 4.0))
+POSE = np.array((0.1, -0.2, 0.3)), np.array((0.2, 0.1, 4.0))
 CAMERA = np.array([[50.0, 0, 31], [0, 52, 22], [0, 0, 1]])
 VIEW = tuple(np.linalg.inv([[45.0, 0, 30], [0, 44, 21], [0, 0, 1]]).ravel().tolist())
 HERE: dict[str, Any] = {"backend": "cpu"}
@@ -250,9 +250,13 @@ def usual_calls() -> dict[str, Callable[[], Any]]:
         for function in (wcv.fisheye.distortPoints, wcv.fisheye.undistortPoints)
     ]
     calls["scenes"] = lambda: [
-        maps.projected(noise(2100, 3).numpy().astype(kind), one, POSE, extra)
-        for kind in (np.float32, np.float64)
-        for one, extra in ((LENS, 1.1), (TILTED, 0.0), (FISHEYE, 0.1))
+        function(noise(2100, 1, 3).to(kind), *POSE, CAMERA, np.array(lens.k), None, extra)
+        for kind in (torch.float32, torch.float64)
+        for function, lens, extra in (
+            (wcv.projectPoints, LENS, None),
+            (wcv.projectPoints, TILTED, None),
+            (wcv.fisheye.projectPoints, FISHEYE, 0.1),
+        )
     ]
     models: tuple[tuple[LensModel, int], ...] = (("brown", 14), ("fisheye", 4))
     for model, count in models:

@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from warpkit.engine.arithmetic import opencv_angles
 from warpkit.engine.arithmetic.opencv_lenses import MOST_STEPS, Criteria
 from warpkit.engine.cpu.calls import KEPT, Family, address_of, launch
 from warpkit.engine.cpu.memory import empty
@@ -56,19 +55,6 @@ class PlainLens(NamedTuple):
     tilt: Numbers = NO_MATRIX
     """The matrix of a tilted sensor, which acts on directions, row by row."""
     untilt: Numbers = NO_MATRIX
-    tilting: Numbers = NO_MATRIX * 2
-    """The derivatives of `tilt` with respect to both of its angles."""
-
-
-class PlainPose(NamedTuple):
-    """The pose of a scene relative to a camera."""
-
-    vector: Numbers
-    """The rotation vector, (3,)."""
-    turn: Numbers | None
-    """The rotation matrix (9,), if it does not come from the vector."""
-    shift: Numbers
-    """The translation, (3,)."""
 
 
 @lru_cache(maxsize=KEPT)
@@ -148,44 +134,6 @@ def undistorted_points(
     return _points(block, numbers, points)
 
 
-def fisheye_found(
-    points: np.ndarray, lens: PlainLens, criteria: Criteria, view: Numbers | None
-) -> np.ndarray:
-    """cv2.fisheye.undistortPoints of (N, 2), as `undistorted_points`."""
-    projects = view is not None
-    numbers = _lens_numbers(lens, view if projects else NO_MATRIX, criteria.error)
-    block = _block("fisheye_found", ("projects", int(projects)), _type_of(points)).copy()
-    block[STEPS] = MOST_STEPS if criteria.steps is None else max(criteria.steps, 0)
-    block[ENDS_BY_ERROR] = criteria.error is not None
-    return _points(block, numbers, points)
-
-
-def projected(
-    points: np.ndarray, lens: PlainLens, pose: PlainPose, extra: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """cv2.projectPoints, or cv2.fisheye's, of (N, 3), float32 or float64: pixels and jacobian.
-
-    extra: for a fisheye the skew, for other lenses a fixed fx / fy, or 0.
-    """
-    fisheye, count = lens.model == "fisheye", len(points)
-    columns = FISHEYE_COLUMNS if fisheye else LEAST_COLUMNS + len(lens.k)
-    task = "fisheye_projected" if fisheye else "projected"
-    codes = ("coefficients", len(lens.k)), ("channels", columns)
-    codes += ("projects", int(pose.turn is not None)), _type_of(points)
-    none = (0.0,) * (MOST_COEFFICIENTS - len(lens.k))
-    turn = NO_MATRIX if pose.turn is None else pose.turn
-    numbers = (*lens.camera, *lens.k, *none, *lens.tilt, *lens.tilting)
-    numbers = np.array((*numbers, *pose.vector, *turn, *pose.shift, extra))
-    points = np.ascontiguousarray(points)
-    pixels, slopes = empty((count, 2), points.dtype), empty((2 * count, columns), WIDE)
-    block = _block(task, *codes).copy()
-    block[NUMBERS], block[FIRST] = address_of(numbers), address_of(points)
-    block[OUT], block[OUT_SECOND] = address_of(pixels), address_of(slopes)
-    block[COUNT] = count
-    launch(block, 0, -(-count // POINTS_AT_ONCE), slopes.size)
-    return pixels, slopes
-
-
 def perspective_matrices(src: np.ndarray, dst: np.ndarray) -> tuple[np.ndarray, bool]:
     """cv2.getPerspectiveTransform of (N, 4, 2), float32: (N, 3, 3), and whether all are valid.
 
@@ -208,46 +156,6 @@ def _matrices(
     block[OUT], block[OUT_SECOND] = address_of(found), address_of(good)
     launch(block, 0, len(src), found.size)
     return found, all(good.tolist())
-
-
-def to_polar(
-    x: np.ndarray, y: np.ndarray, block: int, degrees: bool
-) -> tuple[np.ndarray, np.ndarray]:
-    """As `opencv_angles.to_polar`, for arrays of one shape, float32 or float64, in blocks."""
-    return _polar("to_polar", x, y, block, degrees)
-
-
-def from_polar(
-    length: np.ndarray | None, angle: np.ndarray, block: int, degrees: bool
-) -> tuple[np.ndarray, np.ndarray] | None:
-    """As `opencv_angles.from_polar`, likewise; None if an angle is too large for it."""
-    far = np.zeros(1, np.int64)
-    found = _polar("from_polar", length, angle, block, degrees, far)
-    return None if far[0] else found
-
-
-_SINES = np.array(opencv_angles.TABLE)
-
-
-def _polar(
-    task: str,
-    first: np.ndarray | None,
-    second: np.ndarray,
-    block: int,
-    degrees: bool,
-    far: np.ndarray | None = None,
-) -> tuple[np.ndarray, np.ndarray]:
-    codes = ("channels", block), ("degrees", int(degrees)), _type_of(second)
-    numbers = _block(task, *codes).copy()
-    second = np.ascontiguousarray(second)
-    first = None if first is None else np.ascontiguousarray(first)
-    found = empty(second.shape, second.dtype), empty(second.shape, second.dtype)
-    numbers[NUMBERS], numbers[COUNT] = address_of(_SINES), second.size
-    numbers[FIRST] = 0 if first is None else address_of(first)
-    numbers[SECOND], numbers[FAR] = address_of(second), 0 if far is None else address_of(far)
-    numbers[OUT], numbers[OUT_SECOND] = (address_of(part) for part in found)
-    launch(numbers, 0, -(-second.size // block), 2 * second.size)
-    return found
 
 
 def _lens_numbers(lens: PlainLens, matrix: Numbers, error: float | None = None) -> np.ndarray:

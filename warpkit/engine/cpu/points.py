@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from warpkit.engine.arithmetic import opencv_angles
 from warpkit.engine.arithmetic.opencv_lenses import MOST_STEPS, Criteria
 from warpkit.engine.cpu.calls import Family, address, address_of, launch
 from warpkit.engine.cpu.memory import allocator
@@ -18,6 +19,10 @@ from warpkit.engine.cpu.memory import allocator
 MAPS = Family("maps")
 NUMBERS, FIRST = MAPS.fields["numbers"], MAPS.fields["first"]
 OUT, OUT_SECOND = MAPS.fields["out"], MAPS.fields["out_second"]
+
+SECOND, FAR = MAPS.fields["second"], MAPS.fields["far"]
+
+SINES = np.array(opencv_angles.TABLE)
 
 POINTS_AT_ONCE = 1024
 """The size of a unit of a list of points."""
@@ -52,13 +57,13 @@ def codes_of(criteria: Criteria) -> dict[str, int]:
 
 
 def projector(
-    task: str, count: int, dtype: np.dtype, columns: int, **codes: int
+    task: str, count: int, dtype: np.dtype, shape: Sequence[int], columns: int, **codes: int
 ) -> Callable[[Any, np.ndarray], tuple[np.ndarray, np.ndarray]]:
-    """As `caller`, for cv2.projectPoints: pixels (N, 2), and a jacobian (2N, columns), float64."""
+    """As `caller`, for cv2.projectPoints: pixels of a shape, and a jacobian (2N, columns)."""
     double = int(dtype == np.float64)
     numbers = {"double_points": double, "count": count, "channels": columns, **codes}
     block, units = MAPS.block(task, numbers), -(-count // POINTS_AT_ONCE)
-    pixels = allocator((count, 2), dtype)
+    pixels = allocator(shape, dtype)
     jacobian = allocator((2 * count, columns), np.dtype(np.float64))
 
     def run(points: Any, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -67,5 +72,28 @@ def projector(
         call[OUT], call[OUT_SECOND] = address_of(shown), address_of(slopes)
         launch(call, 0, units, 2 * count * columns)
         return shown, slopes
+
+    return run
+
+
+def polar_caller(
+    task: str, shape: Sequence[int], dtype: np.dtype, at_once: int, degrees: bool
+) -> Callable[[Any, Any], tuple[np.ndarray, np.ndarray, bool]]:
+    """`opencv_angles.to_polar` or `from_polar` of two dense arrays or tensors, in blocks.
+
+    The first may be None for 1. Also returns whether an angle is too large for this.
+    """
+    numbers = {"double_points": int(dtype == np.float64), "degrees": int(degrees)}
+    values, allocate = prod(shape), allocator(shape, dtype)
+    block = MAPS.block(task, {"channels": at_once, "count": values, **numbers})
+    block[NUMBERS], units = address_of(SINES), -(-values // at_once)
+
+    def run(first: Any, second: Any) -> tuple[np.ndarray, np.ndarray, bool]:
+        one, other, far, call = allocate(), allocate(), np.zeros(1, np.int64), block.copy()
+        call[FIRST] = 0 if first is None else address(first)
+        call[SECOND], call[FAR] = address(second), address_of(far)
+        call[OUT], call[OUT_SECOND] = address_of(one), address_of(other)
+        launch(call, 0, units, 2 * values)
+        return one, other, bool(far[0])
 
     return run
