@@ -104,7 +104,7 @@ def letterbox(
     enlarge = checks.check_bool(name, "enlarge", enlarge)
     place = checks.check_name(name, "place", place, PLACES)
     rounding = checks.check_name(name, "rounding", rounding, tuple(ROUNDINGS))
-    sides = fitted_sides(name, image.shape[-2:], frame, enlarge, ROUNDINGS[rounding])
+    sides = fit_sides(name, image.shape[-2:], frame, enlarge, ROUNDINGS[rounding])
     resized = resize_by(
         name, image, sides, interpolation, antialias, None, arithmetic, "auto", None
     )
@@ -113,7 +113,7 @@ def letterbox(
     shape = (*image.shape[:-2], *frame)
     rule = SamplingRule("bilinear", "constant")
     border = filled(name, image, shape, rule, border_value)
-    framed = _framed(resized, border, (left, rests[1] - left, top, rests[0] - top))
+    framed = _frame(resized, border, (left, rests[1] - left, top, rests[0] - top))
     scales = [side / original for side, original in zip(sides, image.shape[-2:], strict=True)]
     # edges go from 0 to `left`; centres lie half a pixel after them
     rows = [
@@ -124,7 +124,7 @@ def letterbox(
     return Letterbox(restore_memory_format(framed, image), matrix)
 
 
-def fitted_sides(
+def fit_sides(
     name: str,
     sides: Sequence[int],
     frame: tuple[int, int],
@@ -142,14 +142,14 @@ def fitted_sides(
     return height, width
 
 
-def _framed(image: Tensor, border: Tensor, rests: tuple[int, int, int, int]) -> Tensor:
+def _frame(image: Tensor, border: Tensor, rests: tuple[int, int, int, int]) -> Tensor:
     """image (..., C, h, w) with rests left, right, above and below; border (..., C or 1, 1, 1)."""
     if not any(rests):
         return image
     left, right, top, bottom = rests
     height, width = image.shape[-2:]
     bits = as_signed(image)
-    framed = F.pad(exports.widened(bits), rests)
+    framed = F.pad(exports.widen(bits), rests)
     value = border if image.dtype in checks.LABELS else as_signed(convert(border, image.dtype))
     rows, columns = (
         torch.arange(start + side + end, device=image.device)
@@ -159,5 +159,5 @@ def _framed(image: Tensor, border: Tensor, rests: tuple[int, int, int, int]) -> 
         (places >= start) & (places < start + side)
         for places, start, side in ((rows, top, height), (columns, left, width))
     )
-    framed = torch.where(rows[:, None] & columns, framed, exports.widened(value))
+    framed = torch.where(rows[:, None] & columns, framed, exports.widen(value))
     return from_signed(framed.to(bits.dtype), image.dtype)

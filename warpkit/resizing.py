@@ -118,7 +118,7 @@ def resize(
     """
     wanted: Any = size
     if isinstance(size, (*WHOLE_NUMBERS, float)) and not isinstance(size, bool):
-        wanted = _scaled(size, checks.check_image("resize", "image", image, labels=True), box)
+        wanted = _scale(size, checks.check_image("resize", "image", image, labels=True), box)
     options = ("resize", wanted, interpolation, antialias, box, arithmetic, backend, None)
     return plan.call(_plan_resize, (image,), (*options, border, aligned))
 
@@ -249,7 +249,7 @@ def _axes(name: str, axes: Any, count: int, array: Tensor) -> list[int]:
     return result
 
 
-def _scaled(size: Any, image: Tensor, box: Any) -> tuple[int, int]:
+def _scale(size: Any, image: Tensor, box: Any) -> tuple[int, int]:
     """(h, w) for a shorter side or a factor of an image (..., C, H, W)."""
     height, width = image.shape[-2:]
     if box is not None:

@@ -177,7 +177,7 @@ BAD = {
 def test_invalid_addresses_are_rejected(
     line: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
-    monkeypatch.setattr(addresses, "_listed", lambda name: None)
+    monkeypatch.setattr(addresses, "_list", lambda name: None)
     assert main(["resize", *line.split(), *SMALL]) == 2
     assert capsys.readouterr() == ("", f"warpkit: {BAD[line]}\n")
 

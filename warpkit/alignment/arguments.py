@@ -41,7 +41,7 @@ class Arguments(NamedTuple):
     options: Options
 
 
-def checked(
+def check(
     moving: Tensor,
     fixed: Tensor,
     masks: Sequence[Any],

@@ -106,7 +106,7 @@ class Fits(NamedTuple):
 def from_starts(pyr: Pyramid, to_source: Tensor, options: Options) -> Fits:
     """Align from to_source (N, 3, 3), down the whole pyramid."""
     numbers = range(len(pyr.levels) - 1, -1, -1)
-    return _refined_to_solution(pyr, _descend(pyr, to_source, options, numbers), options)
+    return _refine_to_solution(pyr, _descend(pyr, to_source, options, numbers), options)
 
 
 def from_identity(pyr: Pyramid, options: Options) -> Fits:
@@ -125,7 +125,7 @@ def from_identity(pyr: Pyramid, options: Options) -> Fits:
 
 def from_search(pyr: Pyramid, options: Options, *, far: bool = True) -> Fits:
     """Align from the best of many starting points; far: all rotations and scales, or small ones."""
-    number = _searched_level(pyr)
+    number = _search_level(pyr)
     level = pyr.levels[number]
     counts = FAR if far else NEAR
     matrices, _ = search.starts(level, search.sweep_for(options.model, far), counts[0])
@@ -148,7 +148,7 @@ def from_search(pyr: Pyramid, options: Options, *, far: bool = True) -> Fits:
         matrices, best = fits.to_source[places], fits.take(places[:, 0])
     if best is None:
         last = _descend(pyr, matrices[:, 0], options, range(max(number - 1, 0), -1, -1))
-        return _refined_to_solution(pyr, last, options)
+        return _refine_to_solution(pyr, last, options)
     best = best._replace(steps=steps)
     index = best.hopeful.nonzero()[:, 0]
     if len(index):
@@ -156,10 +156,10 @@ def from_search(pyr: Pyramid, options: Options, *, far: bool = True) -> Fits:
         begin = best.to_source[index]
         some = _descend(pyr, begin, options, numbers, begun=True, pairs=index)
         best = best.put(index, some._replace(steps=some.steps + best.steps[index]))
-    return _refined_to_solution(pyr, best, options)
+    return _refine_to_solution(pyr, best, options)
 
 
-def _searched_level(pyr: Pyramid) -> int:
+def _search_level(pyr: Pyramid) -> int:
     """The coarsest level with enough pixels."""
     for number in range(len(pyr.levels) - 1, 0, -1):
         level = pyr.levels[number]
@@ -196,7 +196,7 @@ def _descend(
         to_source, step_counts = back @ refined.to_source @ to_level, step_counts + refined.steps
         hopeful = torch.ones_like(agrees)
         if number < len(AGREEMENTS):
-            agreement = _adjusted(refined, len(model.generators))
+            agreement = _adjust(refined, len(model.generators))
             agrees = agrees | (agreement > AGREEMENTS[number])
             if number == 1 and (begun or place):
                 hopeful = agreement > HOPELESS
@@ -204,7 +204,7 @@ def _descend(
             continue
         ended = refined._replace(to_source=to_source, steps=step_counts)
         bad = pyr.bad if pairs is None else pyr.bad[pairs]
-        fits = _judged(bad, ended, level, agrees)._replace(hopeful=hopeful)
+        fits = _judge(bad, ended, level, agrees)._replace(hopeful=hopeful)
         result = fits if result is None else result.put(index, fits)
         some = hopeful.nonzero()[:, 0]
         if len(some) == 0:
@@ -217,7 +217,7 @@ def _descend(
     return result
 
 
-def _judged(bad: Tensor, refined: Refined, level: Level, agrees: Tensor) -> Fits:
+def _judge(bad: Tensor, refined: Refined, level: Level, agrees: Tensor) -> Fits:
     """Decide on the results of a level; bad and agrees (N,), bool: images, slopes."""
     share = refined.overlap / _smaller_weight(level).clamp(min=1)
     good = agrees & (share > LEAST_OVERLAP) & (refined.score > LEAST_SCORE) & ~bad
@@ -235,7 +235,7 @@ def _judged(bad: Tensor, refined: Refined, level: Level, agrees: Tensor) -> Fits
     )
 
 
-def _refined_to_solution(pyr: Pyramid, fits: Fits, options: Options) -> Fits:
+def _refine_to_solution(pyr: Pyramid, fits: Fits, options: Options) -> Fits:
     """Refine the results of the finest level to the solution that defines the gradient.
 
     First with robust weights until these converge. Then without smoothing, if the unsmoothed images
@@ -249,7 +249,7 @@ def _refined_to_solution(pyr: Pyramid, fits: Fits, options: Options) -> Fits:
         if len(index):
             level, before = pyr.levels[0].take(index), fits.take(index)
             refined = solver.refine(level, before.to_source, *limits, "settled")
-            after = _judged(pyr.bad[index], refined, level, before.converged)
+            after = _judge(pyr.bad[index], refined, level, before.converged)
             fits = fits.put(index, after._replace(steps=before.steps + after.steps))
     index = (fits.hopeful & ~pyr.bad).nonzero()[:, 0]
     if len(index) == 0:
@@ -258,15 +258,15 @@ def _refined_to_solution(pyr: Pyramid, fits: Fits, options: Options) -> Fits:
     level, before = pyr.sharp(index), fits if every else fits.take(index)
     least = before.score.clamp(min=LEAST_SHARP)
     refined = solver.refine(level, before.to_source, *limits, "sharp", least)
-    agrees = _adjusted(refined, len(model.generators)) > AGREEMENTS[0]
-    after = _judged(pyr.bad if every else pyr.bad[index], refined, level, agrees)
+    agrees = _adjust(refined, len(model.generators)) > AGREEMENTS[0]
+    after = _judge(pyr.bad if every else pyr.bad[index], refined, level, agrees)
     better = after.converged & (after.score > before.score)
     after = after._replace(sharp=torch.ones_like(better), steps=before.steps + after.steps)
     ended = before.where(better, after)
     return ended if every else fits.put(index, ended)
 
 
-def _adjusted(refined: Refined, count: int) -> Tensor:
+def _adjust(refined: Refined, count: int) -> Tensor:
     """The slopes' agreement (N,), minus what `count` parameters fit by chance.
 
     Like the adjusted coefficient of determination. A field of correlation length l has one free

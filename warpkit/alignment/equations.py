@@ -93,7 +93,7 @@ def equations(
 
     stage: one of STAGES.
     """
-    views = _warped(level, to_source, model)
+    views = _warp(level, to_source, model)
     fixed, warped, weight = level.fixed, views[:, :-1], views[:, -1:] * level.weight
     overlap, cost = weight.sum((1, 2, 3)), None
     fast = None if torch.is_grad_enabled() else select_sums(fixed, warped, weight)
@@ -120,7 +120,7 @@ def equations(
     hessian = (moments[:, :3].flatten(1) @ model.quadratic).unflatten(-1, (count, count))
     rhs = moments[:, 3:5].flatten(1) @ model.linear
     if loss != "ssd":
-        hessian = hessian - _eliminated(moments[:, SHARED:], model, sums)
+        hessian = hessian - _eliminate(moments[:, SHARED:], model, sums)
     both, ff, ww = moments[:, 5:SHARED, 0].unbind(-1)
     agreement = both / divisor((ff * ww).sqrt())
     correlation = score(sums)
@@ -131,7 +131,7 @@ def equations(
     )
 
 
-def _warped(level: Level, to_source: Tensor, model: Model) -> Tensor:
+def _warp(level: Level, to_source: Tensor, model: Model) -> Tensor:
     """The moving images and their weights, (N, C + 1, h, w), warped by to_source (N, 3, 3)."""
     options = {"size": level.size, "inverse": True}
     if model.is_projective:
@@ -146,7 +146,7 @@ def _exact_slopes(level: Level, to_source: Tensor, model: Model) -> tuple[Tensor
         step = torch.zeros(3, 3, dtype=to_source.dtype, device=to_source.device)
         step[axis, 2] = SHARP_STEP
         ahead, behind = (
-            _warped(level, to_source + sign * to_source @ step, model)[:, :-1] for sign in (1, -1)
+            _warp(level, to_source + sign * to_source @ step, model)[:, :-1] for sign in (1, -1)
         )
         slopes.append((ahead - behind) / (2 * SHARP_STEP))
     return slopes[0], slopes[1]
@@ -213,7 +213,7 @@ def _moments(maps: Tensor, degree: int) -> Tensor:
     return (along.double() @ powers[1].double()).flatten(-2)
 
 
-def _eliminated(moments: Tensor, model: Model, sums: Tensor) -> Tensor:
+def _eliminate(moments: Tensor, model: Model, sums: Tensor) -> Tensor:
     """The part of J^T w J that eliminating each channel's gain and bias removes: (N, K, K).
 
     moments (N, 4 C, D): gx, gy, gx W and gy W of each channel; sums (N, C, 6).

@@ -122,7 +122,7 @@ def _backward(
             for column in terms.rhs.unbind(-1)
         ]
         slope = torch.stack(rows, 1)  # (N, K, K): d rhs[k] / d numbers[m]
-        answer = (normalised(torch.linalg.inv(to_source)), *pyr.in_units(terms.gain, terms.bias))
+        answer = (normalise(torch.linalg.inv(to_source)), *pyr.in_units(terms.gain, terms.bias))
         total: Any = sum((a * grad).sum() for a, grad in zip(answer, grads, strict=True))
         (to_numbers,) = torch.autograd.grad(total, numbers, retain_graph=True)
         solved, failed = torch.linalg.solve_ex(slope.mT, to_numbers)
@@ -131,6 +131,6 @@ def _backward(
         return torch.autograd.grad(total, (pairs.moving, pairs.fixed))
 
 
-def normalised(matrix: Tensor) -> Tensor:
+def normalise(matrix: Tensor) -> Tensor:
     """Matrices (N, 3, 3), scaled to a last entry of 1."""
     return matrix / matrix[:, 2:, 2:]

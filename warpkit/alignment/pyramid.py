@@ -161,7 +161,7 @@ def _pictures(
     """
     first = units
     if mask is not None:
-        image, first = _standardised(image, mask, *units), None
+        image, first = _standardise(image, mask, *units), None
     levels, weights, whole = [], [], image
     for number in range(count):
         weights.append(_level_weights(image, mask))
@@ -173,7 +173,7 @@ def _pictures(
         if first is not None:
             whole, first = levels[0].whole, None
         if not last:
-            image, mask = levels[-1].half, None if mask is None else halved(mask)
+            image, mask = levels[-1].half, None if mask is None else halve(mask)
     return _Pictures(levels, weights, whole)
 
 
@@ -195,12 +195,12 @@ def _level(
             weights = weights[:1]
         return fast.level(image, _gaussian(), weights, units, slopes=slopes, half=half)
     if units is not None:
-        image = _standardised(image, None, *units)
+        image = _standardise(image, None, *units)
     both = [smoothed(image), image]
     lines = differences(both[0]) if slopes else None
     if weights is not None:
         both = [torch.cat((part, weights), 1) for part in both]
-    return Picture(both[0], both[1], lines, halved(image) if half else None)
+    return Picture(both[0], both[1], lines, halve(image) if half else None)
 
 
 @cache
@@ -214,7 +214,7 @@ def to_level(number: int, device: torch.device) -> tuple[Tensor, Tensor]:
     return matrices[0], matrices[1]
 
 
-def halved(image: Tensor) -> Tensor:
+def halve(image: Tensor) -> Tensor:
     """Images (..., H, W) at half their size, by triangular weights two pixels to each side."""
     height, width = image.shape[-2] // 2, image.shape[-1] // 2
     whole = image[..., : 2 * height, : 2 * width]
@@ -259,7 +259,7 @@ def _level_weights(image: Tensor, mask: Tensor | None) -> Tensor:
     return weights.expand_as(image[:, :1])
 
 
-def _standardised(image: Tensor, mask: Tensor | None, mean: Tensor, deviation: Tensor) -> Tensor:
+def _standardise(image: Tensor, mask: Tensor | None, mean: Tensor, deviation: Tensor) -> Tensor:
     """Images (N, C, H, W) minus their mean, over their deviation; 0 where the mask is 0."""
     values = (image - mean) / deviation
     return values if mask is None else torch.where(mask > 0, values, 0.0)

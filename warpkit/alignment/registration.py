@@ -10,7 +10,7 @@ from torch import Tensor
 from warpkit.alignment import arguments, coarse_to_fine, pyramid
 from warpkit.alignment.arguments import Arguments
 from warpkit.alignment.coarse_to_fine import Fits
-from warpkit.alignment.implicit import EndState, Implicit, normalised
+from warpkit.alignment.implicit import EndState, Implicit, normalise
 from warpkit.core.sharding import batched
 from warpkit.core.tracing import wants_gradient
 from warpkit.types import AlignmentLoss, AlignmentModel, MatrixLike
@@ -123,21 +123,21 @@ def align(
     (tensor([3.], dtype=torch.float64), tensor([1.], dtype=torch.float64))
     """
     masks, limits = (moving_mask, fixed_mask), (steps, tolerance)
-    solve: Any = _aligned
+    solve: Any = _align
     if torch.compiler.is_compiling():  # the number of steps depends on the images
-        solve = torch.compiler.disable(_aligned)
+        solve = torch.compiler.disable(_align)
     return solve(moving, fixed, masks, init, model, loss, levels, limits)
 
 
-def _aligned(moving: Tensor, fixed: Tensor, *rest: Any) -> Alignment:
+def _align(moving: Tensor, fixed: Tensor, *rest: Any) -> Alignment:
     """Aligns moving (..., C, H, W) with fixed (..., C, h, w)."""
-    call = arguments.checked(moving, fixed, *rest)
+    call = arguments.check(moving, fixed, *rest)
     with torch.no_grad():
         fit = _in_chunks(call)
         matrix, failed = torch.linalg.inv_ex(fit.to_source)
         eye = torch.eye(3, dtype=torch.float64, device=matrix.device)
         usable = (failed == 0) & matrix.flatten(1).isfinite().all(-1)
-        matrix = normalised(torch.where(usable[:, None, None], matrix, eye))
+        matrix = normalise(torch.where(usable[:, None, None], matrix, eye))
     pairs, options = call.pairs, call.options
     converged = fit.converged & usable
     answer = (matrix, fit.gain, fit.bias)

@@ -98,11 +98,11 @@ def robust_weights(
                 fit = _round(detached, fit, sums_of)
     if settled and torch.is_grad_enabled():
         fit = _with_derivatives(images, fit, sums_of)
-    shares, cost = _judged(images, fit)
+    shares, cost = _judge(images, fit)
     return weight * shares.square(), cost
 
 
-def _judged(images: Images, fit: Fit) -> tuple[Tensor, Tensor]:
+def _judge(images: Images, fit: Fit) -> tuple[Tensor, Tensor]:
     """1 - (residual / limit)^2 of each pixel, (N, 1, h, w), and the tau estimate (N,)."""
     weight, limit = images.weight, TUKEY * fit.deviation
     shares = _near(images.residual(fit.gain, fit.bias), limit[:, None, None, None])
@@ -133,11 +133,11 @@ def _start(images: Images, sums_of: SumsOf) -> Fit:
         deviation = DEVIATIONS * torch.where(median.isnan(), 1.0, median)
         return Fit(gain, bias, deviation.clamp(min=LEAST_DEVIATION))
 
-    first = with_deviation(*_fitted(sums_of(weight * near.square()), fixed))
+    first = with_deviation(*_fit(sums_of(weight * near.square()), fixed))
     second = with_deviation(ratio, middle_f - ratio * middle_w)
-    (shares, cost), (other, other_cost) = _judged(images, first), _judged(images, second)
+    (shares, cost), (other, other_cost) = _judge(images, first), _judge(images, second)
     shares = torch.where((cost <= other_cost)[:, None, None, None], shares, other)
-    return with_deviation(*_fitted(sums_of(weight * shares.square()), fixed))
+    return with_deviation(*_fit(sums_of(weight * shares.square()), fixed))
 
 
 def _round(images: Images, fit: Fit, sums_of: SumsOf) -> Fit:
@@ -150,7 +150,7 @@ def _round(images: Images, fit: Fit, sums_of: SumsOf) -> Fit:
     step = (excess / slope.clamp(min=1e-6)).clamp(-LONGEST, LONGEST)
     deviation = (fit.deviation * step.exp()).clamp(min=LEAST_DEVIATION)
     fit = fit._replace(deviation=deviation)
-    gain, bias = _fitted(sums_of(images.weight * _judged(images, fit)[0].square()), images.fixed)
+    gain, bias = _fit(sums_of(images.weight * _judge(images, fit)[0].square()), images.fixed)
     return Fit(gain, bias, deviation)
 
 
@@ -173,7 +173,7 @@ def _with_derivatives(images: Images, solution: Fit, sums_of: SumsOf) -> Fit:
         excess = 0.5 - (images.weight * inside**3).sum((1, 2, 3)) / total
         is_least = solution.deviation <= LEAST_DEVIATION
         excess = torch.where(is_least, here.deviation - solution.deviation, excess)
-        to_gain, to_bias = fit(sums_of(images.weight * _judged(images, here)[0].square()), "robust")
+        to_gain, to_bias = fit(sums_of(images.weight * _judge(images, here)[0].square()), "robust")
         return torch.cat((gain - to_gain, bias - to_bias, excess[:, None].double()), 1)
 
     values = left(place)
@@ -190,7 +190,7 @@ def _with_derivatives(images: Images, solution: Fit, sums_of: SumsOf) -> Fit:
     return Fit(flat[:, :channels], flat[:, channels:-1], flat[:, -1])
 
 
-def _fitted(sums: Tensor, like: Tensor) -> tuple[Tensor, Tensor]:
+def _fit(sums: Tensor, like: Tensor) -> tuple[Tensor, Tensor]:
     """Gain and bias (N, C) from sums (N, C, 6), in the type of `like`."""
     gain, bias = fit(sums, "robust")
     return gain.to(like.dtype), bias.to(like.dtype)

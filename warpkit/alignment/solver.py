@@ -115,7 +115,7 @@ def refine(
         better = (sums.cost <= state.terms.cost) | (state.motion < SMALL)
         accepted = better & (sums.overlap >= LEAST_OVERLAP * state.terms.overlap)
         accepted &= sums.rhs.isfinite().all(-1) & state.motion.isfinite()
-        state = _judged(state, sums, accepted)
+        state = _judge(state, sums, accepted)
         ended = accepted & (state.motion < tolerance)
         now = (state.to_source, *state.terms[3:])
         for whole, part in zip(result, now, strict=True):
@@ -176,7 +176,7 @@ def _trial(state: _State, model: Model, size: tuple[int, int]) -> _State:
     return state._replace(trial=state.to_source @ step, motion=motion)
 
 
-def _judged(state: _State, sums: Equations, accepted: Tensor) -> _State:
+def _judge(state: _State, sums: Equations, accepted: Tensor) -> _State:
     """The state after a trial; accepted (M,), bool."""
     pairs = zip(sums, state.terms, strict=True)
     lower, higher = (state.damping / 10).clamp(min=LEAST_DAMPING), state.damping * 10

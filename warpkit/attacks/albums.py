@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from warpkit.attacks.pictures import Picture, check_pictures, photographed
+from warpkit.attacks.pictures import Picture, check_pictures, photograph
 from warpkit.attacks.processors.calls import Call
 from warpkit.core import checks
 
@@ -57,7 +57,7 @@ class Group(NamedTuple):
 
     def photographed(self, name: str) -> Picture:
         checks.check_held(name, "images", self.images)
-        return photographed(name, self.images, warns=True)
+        return photograph(name, self.images, warns=True)
 
 
 def check_album(name: str, images: object, has_prompts: bool) -> Album:

@@ -31,7 +31,7 @@ from warpkit.attacks.photometric import Photometric
 from warpkit.attacks.pipeline import Pipeline
 from warpkit.attacks.pipeline_steps import Function
 from warpkit.attacks.random_parameters import Draws, make_capture
-from warpkit.attacks.scene import PatchScene, printed
+from warpkit.attacks.scene import PatchScene, print_patch
 from warpkit.attacks.surface import Cylinder, bend_of
 from warpkit.core import checks
 from warpkit.core.numbers import check_count, check_positive, check_range
@@ -216,7 +216,7 @@ def optimize_patch(
     )
     if isinstance(source, BatchStream):
         state["batches"] = source.state
-    return Patch(printed(patch.detach(), (low, high), capture.quantize), history, state)
+    return Patch(print_patch(patch.detach(), (low, high), capture.quantize), history, state)
 
 
 @dataclass(frozen=True)

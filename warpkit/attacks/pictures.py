@@ -82,7 +82,7 @@ def check_pictures(name: str, images: object) -> Tensor:
     return checked
 
 
-def photographed(name: str, images: Tensor, *, warns: bool = False) -> Picture:
+def photograph(name: str, images: Tensor, *, warns: bool = False) -> Picture:
     """Images as 8-bit pictures: uint8 as they are, floats in [0, 1] rounded and saturated.
 
     warns: about values far outside [0, 1]. One pass finds these, NaN and infinity.

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from warpkit.attacks.albums import check_album
-from warpkit.attacks.pictures import Picture, Pictures, check_pictures, photographed
+from warpkit.attacks.pictures import Picture, Pictures, check_pictures, photograph
 from warpkit.attacks.pipeline_steps import (
     Rounding,
     Step,
@@ -128,7 +128,7 @@ class Pipeline:
             wanted = "of shape (N, C, H, W), or a list of (C, H, W)"
             checks.fail("Pipeline", "images", wanted, checks.shape_of(batch))
         checks.check_held("Pipeline", "images", batch)
-        return _values(self.run("Pipeline", photographed("Pipeline", batch, warns=True)))
+        return _values(self.run("Pipeline", photograph("Pipeline", batch, warns=True)))
 
     def _of_list(self, images: Sequence[Any]) -> list[Any]:
         """The result of each image alone, without its batch axis; images of one size share it."""
@@ -306,10 +306,10 @@ def normalize(mean: Sequence[float], std: Sequence[float]) -> Step:
         checks.fail(name, "mean", "finite numbers, one for each channel", repr(mean))
     if len(spread) not in (1, len(centre)) or not bool((spread.isfinite() & (spread > 0)).all()):
         checks.fail(name, "std", "positive numbers, as many as `mean` has", repr(std))
-    return Step(partial(_normalized, centre=centre, spread=spread), "floats", label=name)
+    return Step(partial(_normalize, centre=centre, spread=spread), "floats", label=name)
 
 
-def _normalized(images: Tensor, centre: Tensor, spread: Tensor) -> Tensor:
+def _normalize(images: Tensor, centre: Tensor, spread: Tensor) -> Tensor:
     """images (N, C, H, W); centre and spread (C,) or (1,)."""
     if len(centre) not in (1, images.shape[-3]):
         got = f"images of {images.shape[-3]} channels"
@@ -338,7 +338,7 @@ def to_uint8(images: Tensor) -> Tensor:
     """
     if check_pictures("to_uint8", images).dtype == torch.uint8:
         return images
-    return photographed("to_uint8", images).values
+    return photograph("to_uint8", images).values
 
 
 def check_pipeline(name: str, pipeline: Any) -> Callable[[Tensor], Any] | None:

@@ -15,7 +15,7 @@ from warpkit.attacks.pictures import (
     carry,
     check_pictures,
     each,
-    photographed,
+    photograph,
     random_state,
     set_random_state,
     unit,
@@ -52,7 +52,7 @@ class Step:
         checked = [check_pictures(self.label, image) for image in images]
         if all(image.dtype == torch.uint8 for image in checked):
             return self.function(*checked)
-        return values_of(self.run(self.label, tuple(photographed(self.label, x) for x in checked)))
+        return values_of(self.run(self.label, tuple(photograph(self.label, x) for x in checked)))
 
     @property
     def takes(self) -> str | None:
@@ -71,7 +71,7 @@ class Step:
             result = self.function(*values)
             parts = check_result(place, result, values)
             check_gradient(place, parts, values)
-            return _shaped(result, [Picture(None, part) for part in parts])
+            return _arrange(result, [Picture(None, part) for part in parts])
         real = [picture.real for picture in pictures]
         begun = random_state(real[0])
         with torch.no_grad():
@@ -79,7 +79,7 @@ class Step:
         parts = check_result(place, result, real, (torch.uint8, *checks.FLOATS))
         surrogates = self._of_floats(place, parts, pictures, begun)
         pairs = zip(parts, surrogates, strict=True)
-        return _shaped(result, [_picture(place, *pair, pictures[0].dtype) for pair in pairs])
+        return _arrange(result, [_picture(place, *pair, pictures[0].dtype) for pair in pairs])
 
     def _of_floats(
         self, place: str, parts: Sequence[Tensor], pictures: Sequence[Picture], begun: list[Tensor]
@@ -155,7 +155,7 @@ def _picture(place: str, part: Tensor, surrogate: Tensor | None, dtype: torch.dt
     return Picture(None, value if surrogate is None else carry(value, surrogate))
 
 
-def _shaped(result: object, pictures: list[Picture]) -> Pictures:
+def _arrange(result: object, pictures: list[Picture]) -> Pictures:
     """The pictures of a result: one, or a tuple."""
     return tuple(pictures) if isinstance(result, tuple) else pictures[0]
 
@@ -176,7 +176,7 @@ class Rounding(Step):
     def run(self, place: str, pictures: Pictures) -> Pictures:
         """As in `Step`."""
         rounded = [
-            x if x.levels is not None else photographed(place, x.values) for x in each(pictures)
+            x if x.levels is not None else photograph(place, x.values) for x in each(pictures)
         ]
         return tuple(rounded) if isinstance(pictures, tuple) else rounded[0]
 

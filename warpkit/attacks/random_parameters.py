@@ -94,19 +94,19 @@ class Capture:
         ]
         if self.pipeline is None:
             return [view for part in photographs for view in part]
-        return _joined(photographs)
+        return _join(photographs)
 
 
-def _joined(parts: list[Any]) -> Any:
+def _join(parts: list[Any]) -> Any:
     """Results of a pipeline (n, ...) for each image as one batch, or a list of single images.
 
     Of tuples a tuple, of dicts a dict.
     """
     first = parts[0]
     if isinstance(first, dict):
-        return {key: _joined([part[key] for part in parts]) for key in first}
+        return {key: _join([part[key] for part in parts]) for key in first}
     if isinstance(first, tuple):
-        return tuple(_joined(list(column)) for column in zip(*parts, strict=True))
+        return tuple(_join(list(column)) for column in zip(*parts, strict=True))
     if len({part.shape[1:] for part in parts}) == 1:
         return torch.cat(parts)
     return [view for part in parts for view in part]

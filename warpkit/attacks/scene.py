@@ -153,7 +153,7 @@ class PatchScene:
         return torch.stack(scenes) if isinstance(images, Tensor) else scenes
 
 
-def printed(patch: Tensor, limits: tuple[float, float], quantize: bool) -> Tensor:
+def print_patch(patch: Tensor, limits: tuple[float, float], quantize: bool) -> Tensor:
     """The patch (C, h, w) as it is returned: on 8-bit levels within the limits, if requested."""
     if not quantize:
         return patch

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from warpkit.core import checks
-from warpkit.core.numbers import listed
+from warpkit.core.numbers import join_or
 from warpkit.engine.definitions.lens_models import COUNTS, Lens
 from warpkit.geometry.arguments import as_matrix, floats
 from warpkit.types import LensModel
@@ -44,7 +44,7 @@ def as_lens(
     if k.ndim == 2 and 1 in k.shape and k.numel() in counts:
         k = k.flatten()  # cv2's form, not a batch
     if k.ndim < 1 or k.shape[-1] not in counts:
-        wanted = f"of shape (..., n) with n of {listed(counts)} for {names.model}={model!r}"
+        wanted = f"of shape (..., n) with n of {join_or(counts)} for {names.model}={model!r}"
         checks.fail(name, names.distortion, wanted, checks.shape_of(k))
     checks.check_device(name, names.distortion, k, matrix.device, f"`{names.matrix}`")
     shapes = {names.matrix: matrix.shape[:-2], names.distortion: k.shape[:-1]}
@@ -87,6 +87,6 @@ def camera(
     return matrix
 
 
-def given(*values: Any) -> tuple[Any, ...]:
+def not_none(*values: Any) -> tuple[Any, ...]:
     """The values that are not None."""
     return tuple(value for value in values if value is not None)

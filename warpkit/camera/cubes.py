@@ -8,7 +8,7 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
-from warpkit.camera.spheres import rendered
+from warpkit.camera.spheres import render
 from warpkit.camera.views import as_view
 from warpkit.core import checks
 from warpkit.core.lasting import lasting
@@ -66,9 +66,7 @@ def to_cube(
     checks.check_labels(name, "antialias", antialias, sphere.dtype, "False", antialias is False)
     turns = torch.tensor(FACES, dtype=torch.float64, device=sphere.device)
     view = as_view(name, (height, width), sphere.device, 90.0, None, turns, None, "brown")
-    return rendered(
-        name, sphere[..., None, :, :, :], (height, width), view, antialias, interpolation
-    )
+    return render(name, sphere[..., None, :, :, :], (height, width), view, antialias, interpolation)
 
 
 @batched(cube=4)

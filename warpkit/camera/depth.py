@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from warpkit import warp
-from warpkit.camera.arguments import Names, as_any_lens, given
+from warpkit.camera.arguments import Names, as_any_lens, not_none
 from warpkit.camera.poses import as_pose
 from warpkit.camera.views import directions
 from warpkit.core import checks
@@ -138,7 +138,7 @@ def depth_points(
              [    nan,     nan],
              [ 3.0000,  0.0000]]]), depth=tensor([[[2., 5., nan, inf]]]))
     """
-    numbers = given(camera_matrix, pose, other_matrix, distortion, other_distortion)
+    numbers = not_none(camera_matrix, pose, other_matrix, distortion, other_distortion)
     device, dtype = checks.result_kind(depth, *numbers)
     lenses = (other_matrix, distortion, other_distortion, model, other_model)
     scene = _scene("depth_points", depth, camera_matrix, pose, lenses, kind, device)

@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from warpkit.camera.arguments import as_lens, given
-from warpkit.camera.points import new_view, own_view, undistorted
+from warpkit.camera.arguments import as_lens, not_none
+from warpkit.camera.points import new_view, own_view, undistort
 from warpkit.core import checks
 from warpkit.core.mistakes import warn_if_16_bit_camera, warn_if_relative_camera
 from warpkit.core.sharding import batched
@@ -45,7 +45,7 @@ def undistort_map(
              [ 91.,   0.]]])
     """
     name = "undistort_map"
-    kind = checks.result_kind(camera_matrix, distortion, *given(rotation, new_camera_matrix))
+    kind = checks.result_kind(camera_matrix, distortion, *not_none(rotation, new_camera_matrix))
     lens, view = as_view(
         name, camera_matrix, distortion, rotation, new_camera_matrix, model, kind[0]
     )
@@ -113,5 +113,5 @@ def undistorting(
 def distorting(lens: Lens, size: tuple[int, int]) -> Tensor:
     """`distort_map` in float64, (..., h, w, 2)."""
     pixels = pixel_points(size, torch.float64, lens.fx.device).flatten(0, 1)
-    points, _ = undistorted(lens.beside(1), pixels, None)
+    points, _ = undistort(lens.beside(1), pixels, None)
     return points.unflatten(-2, size)

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from warpkit.camera.arguments import as_lens, given
+from warpkit.camera.arguments import as_lens, not_none
 from warpkit.core import checks
 from warpkit.core.mistakes import warn_if_16_bit_camera
 from warpkit.core.sharding import batched
@@ -44,7 +44,7 @@ def distort_points(
     tensor([[110.,  50.]])
     """
     name = "distort_points"
-    others = given(rotation, new_camera_matrix)
+    others = not_none(rotation, new_camera_matrix)
     device, dtype = checks.result_kind(points, camera_matrix, distortion, *others)
     of, (points, single) = points, as_points(name, points, device)
     lens = as_lens(name, camera_matrix, distortion, model, points.device)
@@ -52,7 +52,7 @@ def distort_points(
     numbers = {"camera_matrix": camera_matrix, "distortion": distortion, "rotation": rotation}
     _warn_if_16_bit_camera(name, lens, points=of, new_camera_matrix=new_camera_matrix, **numbers)
     _check_batches(name, points, lens, view)
-    result = distorted(lens.beside(1), points.double(), view).to(dtype)
+    result = distort(lens.beside(1), points.double(), view).to(dtype)
     return result[..., 0, :] if single else result
 
 
@@ -84,7 +84,7 @@ def undistort_points(
             [ nan,  nan]]), tensor([ True, False]))
     """
     name = "undistort_points"
-    others = given(rotation, new_camera_matrix)
+    others = not_none(rotation, new_camera_matrix)
     device, dtype = checks.result_kind(points, camera_matrix, distortion, *others)
     of, (points, single) = points, as_points(name, points, device)
     lens = as_lens(name, camera_matrix, distortion, model, points.device)
@@ -92,7 +92,7 @@ def undistort_points(
     numbers = {"camera_matrix": camera_matrix, "distortion": distortion, "rotation": rotation}
     _warn_if_16_bit_camera(name, lens, points=of, new_camera_matrix=new_camera_matrix, **numbers)
     _check_batches(name, points, lens, view)
-    result, converged = undistorted(lens.beside(1), points.double(), view)
+    result, converged = undistort(lens.beside(1), points.double(), view)
     result = result.to(dtype)
     return (result[..., 0, :], converged[..., 0]) if single else (result, converged)
 
@@ -114,21 +114,21 @@ def _check_batches(name: str, points: Tensor, lens: Lens, view: Tensor | None) -
     checks.broadcast_batch(name, **batches)
 
 
-def distorted(lens: Lens, points: Tensor, view: Tensor | None = None) -> Tensor:
+def distort(lens: Lens, points: Tensor, view: Tensor | None = None) -> Tensor:
     """Distort float64 ideal pixels (..., N, 2) of `view` (see `new_view`); NaN for invalid ones."""
     lens, valid = finite.finite_lens(lens)
     if view is None:
         points, near = finite.finite_points(lens, points)
         x, y = lens_models.from_pixels(lens, *points.unbind(-1))
     else:
-        x, y, near = _seen_by(view, points)
+        x, y, near = _project(view, points)
     u, v = lens_models.to_pixels(lens, *lens_models.distort(lens, x, y))
     pixels = torch.stack((u, v), dim=-1)
     good = near & valid
     return pixels if finite.is_known_true(good) else torch.where(good[..., None], pixels, torch.nan)
 
 
-def undistorted(lens: Lens, points: Tensor, view: Tensor | None) -> tuple[Tensor, Tensor]:
+def undistort(lens: Lens, points: Tensor, view: Tensor | None) -> tuple[Tensor, Tensor]:
     """Undistort float64 pixels (..., 2) to those of `view` (see `new_view`); and which exist."""
     x, y, converged = directions(lens, points)
     if view is None:
@@ -144,7 +144,7 @@ def undistorted(lens: Lens, points: Tensor, view: Tensor | None) -> tuple[Tensor
     return torch.where(converged[..., None], result, torch.nan), converged
 
 
-def _seen_by(view: Tensor, points: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def _project(view: Tensor, points: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Ideal directions x and y of pixels (..., N, 2) of a view (..., 3, 3); which exist, (..., N).
 
     Those behind the camera do not, nor any of a singular view.

@@ -110,7 +110,7 @@ def from_sphere(
     view = as_view(name, (height, width), sphere.device, *numbers, model)
     warn_of_lost_gradients(name, sphere, interpolation, **dict(zip(CORES, numbers, strict=True)))
     checks.broadcast_batch(name, sphere=sphere.shape[:-3], **{_named(*numbers): view.batch})
-    return rendered(name, sphere, (height, width), view, antialias, interpolation)
+    return render(name, sphere, (height, width), view, antialias, interpolation)
 
 
 def _named(*numbers: Any) -> str:
@@ -159,7 +159,7 @@ def to_sphere(
     return warp.remap_by(name, view, points, rule, border_value, None, "auto", **options)
 
 
-def rendered(
+def render(
     name: str,
     sphere: Tensor,
     size: tuple[int, int],
@@ -207,7 +207,7 @@ def rendered(
     # each item uses its own scale, so that it does not depend on the rest of the batch
     batch = broadcast_shapes(sphere.shape[:-3], view.batch)
     number = torch.arange(len(counts), device="cpu").reshape(view.batch).expand(batch)
-    images, views = sphere.expand(*batch, *sphere.shape[-3:]), _expanded(view, batch)
+    images, views = sphere.expand(*batch, *sphere.shape[-3:]), _expand(view, batch)
     pieces = [
         mean(images[index], views.item(index), counts[int(number[index])])
         for index in product(*map(range, batch))
@@ -215,7 +215,7 @@ def rendered(
     return torch.stack(pieces).unflatten(0, batch)
 
 
-def _expanded(view: View, batch: Sequence[int]) -> View:
+def _expand(view: View, batch: Sequence[int]) -> View:
     return View(view.lens, view.turn.expand(*batch, 3, 3), view.valid)
 
 

@@ -13,7 +13,7 @@ from warpkit.camera.poses import as_pose
 from warpkit.core import checks
 from warpkit.core.integers import WHOLE_NUMBERS, plain_integer
 from warpkit.core.mistakes import warn_if_16_bit_camera, warn_if_relative_camera
-from warpkit.core.numbers import listed
+from warpkit.core.numbers import join_or
 from warpkit.core.sharding import batched
 from warpkit.engine.definitions import features, lens_models, lens_rays
 from warpkit.engine.definitions.depth import KINDS
@@ -243,7 +243,7 @@ def _others(
     if distortions is not None:
         distortions = floats(name, "source_distortions", distortions, device)
         if distortions.ndim < 2 or distortions.shape[-1] not in COUNTS[model]:
-            wanted = f"of shape (..., V, n) with n of {listed(COUNTS[model])} for {model!r}"
+            wanted = f"of shape (..., V, n) with n of {join_or(COUNTS[model])} for {model!r}"
             checks.fail(name, "source_distortions", wanted, checks.shape_of(distortions))
         counts["source_distortions"] = distortions.shape[-2]
     _check_views(name, counts)  # before the two broadcast

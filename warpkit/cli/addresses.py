@@ -48,7 +48,7 @@ def images_of(names: list[str]) -> list[str]:
     """
     paths: list[str] = []
     for name in map(local, names):
-        inner = _listed(name) if is_address(name) else _entries(Path(name))
+        inner = _list(name) if is_address(name) else _entries(Path(name))
         paths += [name] if inner is None else inner
     return paths
 
@@ -95,7 +95,7 @@ def _entries(folder: Path) -> list[str] | None:
     return sorted(str(path) for path in folder.iterdir() if _is_image(path.name) and path.is_file())
 
 
-def _listed(name: str) -> list[str] | None:
+def _list(name: str) -> list[str] | None:
     """The images in a remote folder; None if it is no folder."""
     system, path = _system(name)
     from pyarrow import fs  # pyright: ignore[reportMissingImports]

@@ -166,7 +166,7 @@ def encode(picture: Picture, kind: str, quality: int | None = None) -> tuple[byt
         options["icc_profile"] = picture.profile
     if quality is not None and kind in QUALITY_FORMATS:
         options = {**options, "quality": quality, **({"lossless": False} if kind == "WEBP" else {})}
-    data, mode = saved(image, kind, options)
+    data, mode = save(image, kind, options)
     words = picture.dropped + WORDS.get(mode, mode)
     return data, words if exact else "palette of the 256 nearest colours"
 
@@ -198,7 +198,7 @@ def that_holds(kind: str, image: Image.Image) -> Image.Image:
     raise ValueError(f"{kind} does not hold {words} (try {endings})")
 
 
-def saved(image: Image.Image, kind: str, options: dict[str, Any]) -> tuple[bytes, str]:
+def save(image: Image.Image, kind: str, options: dict[str, Any]) -> tuple[bytes, str]:
     """The bytes of a file, and its mode: the image's, or a wider one."""
     refused: Exception = ValueError()
     for mode in (image.mode, *WIDER.get(image.mode, ())):

@@ -62,7 +62,7 @@ class Options:
         )
         mixes = picture.mode in ("LA", "RGBA") and self.interpolation != "nearest"
         if mixes and self.arithmetic == "pillow":
-            pixels = unpremultiplied(resize(premultiplied(picture.pixels)))
+            pixels = unpremultiply(resize(premultiply(picture.pixels)))
             return replace(picture, pixels=pixels)
         try:
             pixels = resize(picture.pixels)
@@ -78,14 +78,14 @@ class Options:
         return replace(picture, pixels=pixels)
 
 
-def premultiplied(pixels: Tensor) -> Tensor:
+def premultiply(pixels: Tensor) -> Tensor:
     """Colours times alpha, (C, H, W) of 8 bits with alpha last, rounded as in Pillow."""
     alpha = pixels[-1:].int()
     product = pixels[:-1].int() * alpha + 128
     return torch.cat([((product >> 8) + product) >> 8, alpha]).to(torch.uint8)
 
 
-def unpremultiplied(pixels: Tensor) -> Tensor:
+def unpremultiply(pixels: Tensor) -> Tensor:
     """The inverse, as in Pillow: colours with alpha 0 are lost."""
     alpha = pixels[-1:].int()
     colours = pixels[:-1].int()

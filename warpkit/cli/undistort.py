@@ -93,7 +93,7 @@ class Options:
 
     def check(self) -> None:
         """Reject options that are invalid for every picture."""
-        from warpkit.core.numbers import listed
+        from warpkit.core.numbers import join_or
         from warpkit.engine.definitions.lens_models import COUNTS
 
         for name, value in (("--camera", self.camera), ("--distortion", self.distortion)):
@@ -101,7 +101,7 @@ class Options:
                 raise CommandError(f"Missing option '{name}'.")
         counts = (2, *COUNTS[self.model])
         if self.distortion is not None and len(self.distortion) not in counts:
-            wanted = f"{listed(counts)} numbers" + " with --fisheye" * self.fisheye
+            wanted = f"{join_or(counts)} numbers" + " with --fisheye" * self.fisheye
             raise CommandError(f"--distortion takes {wanted}, got {len(self.distortion)}")
         if self.camera is not None and min(self.camera[:2]) <= 0:
             raise CommandError("--camera takes positive focal lengths FX and FY")
@@ -120,7 +120,7 @@ class Options:
         import torch
 
         from warpkit import camera
-        from warpkit.cli.warp.work import sampled
+        from warpkit.cli.warp.work import sample
 
         fx, fy, cx, cy = self.camera or (1.0, 1.0, 0.0, 0.0)  # `check` rejects None
         matrix = torch.tensor([[fx, 0, cx], [0, fy, cy], [0, 0, 1]], dtype=torch.float64)
@@ -147,4 +147,4 @@ class Options:
             border=self.border,
             arithmetic=self.arithmetic,
         )
-        return sampled(picture, undistort, self)
+        return sample(picture, undistort, self)

@@ -69,6 +69,6 @@ WIDER = {torch.int16: torch.int32, torch.bfloat16: torch.float32}
 """Types for which onnxruntime has few kernels, and types that hold their numbers."""
 
 
-def widened(image: Tensor) -> Tensor:
+def widen(image: Tensor) -> Tensor:
     """In an export, the numbers in a type for which onnxruntime pads and selects."""
     return image.to(WIDER.get(image.dtype, image.dtype)) if exports_to_onnx() else image

@@ -49,7 +49,7 @@ def check_range(function: str, argument: str, value: object) -> tuple[float, flo
     return low, high
 
 
-def listed(counts: Collection[int]) -> str:
+def join_or(counts: Collection[int]) -> str:
     """Counts in words: "4, 5 or 8"."""
     *first, last = map(str, counts)
     return f"{', '.join(first)} or {last}" if first else last

@@ -125,9 +125,9 @@ def picture_of(value: Any) -> NDArray[Any]:
     if isinstance(value, Mapping) and "bytes" in value:
         value = value["bytes"]
     if isinstance(value, bytes):
-        return _decoded(value)
+        return _decode(value)
     if not isinstance(value, np.ndarray):
-        raise TypeError(f"no picture: an array or an image file's bytes, got {_named(value)}")
+        raise TypeError(f"no picture: an array or an image file's bytes, got {_describe(value)}")
     picture = value[..., None] if value.ndim == 2 else value
     if picture.ndim != 3 or picture.shape[-1] not in (1, 3, 4) or 0 in picture.shape:
         wanted = "of shape (H, W), (H, W, 1), (H, W, 3) or (H, W, 4)"
@@ -135,7 +135,7 @@ def picture_of(value: Any) -> NDArray[Any]:
     return picture
 
 
-def _decoded(data: bytes) -> NDArray[Any]:
+def _decode(data: bytes) -> NDArray[Any]:
     """An image file read by Pillow, in RGB."""
     from PIL import Image
 
@@ -194,6 +194,6 @@ def _reason(error: Exception) -> str:
     return f"{type(error).__name__}: {' '.join(str(error).split())}"
 
 
-def _named(value: object) -> str:
+def _describe(value: object) -> str:
     """A description of a value that is no picture."""
     return "None" if value is None else checks.kind_of(value)

@@ -109,7 +109,7 @@ def compose(first: FlowLike, second: FlowLike) -> Tensor:
     if not warn_if_points(name, first, argument="first"):
         warn_if_points(name, second, first.shape[-3:-1], "second")
     wide = compute_dtype(dtype)
-    return _composed(name, first.to(wide), second.to(wide)).to(dtype)
+    return _compose(name, first.to(wide), second.to(wide)).to(dtype)
 
 
 @batched(velocity=3)
@@ -132,7 +132,7 @@ def integrate(velocity: FlowLike, *, steps: int = 7) -> Tensor:
     warn_if_points(name, field, argument="velocity")
     field = field.to(compute_dtype(dtype)) * 2.0**-steps
     for _ in range(steps):
-        field = _composed(name, field, field)
+        field = _compose(name, field, field)
     return field.to(dtype)
 
 
@@ -167,7 +167,7 @@ def _slopes(field: Tensor, axis: int) -> Tensor:
     return torch.cat((ends[0], inner, ends[1]), dim=axis)
 
 
-def _composed(name: str, first: Tensor, second: Tensor) -> Tensor:
+def _compose(name: str, first: Tensor, second: Tensor) -> Tensor:
     """`compose` of checked fields of one type, (..., H, W, 2) and (..., h, w, 2)."""
     channels = first.movedim(-1, -3)
     at_second = warp.remap_by(name, channels, places(second), BETWEEN_PIXELS, 0.0, None, "auto")

@@ -26,7 +26,7 @@ def as_depth(name: str, value: Any, image: Tensor) -> Tensor:
     return depth
 
 
-def shown(
+def front_values(
     name: str, image: Tensor, flow: Tensor, depth: Tensor, size: tuple[int, int]
 ) -> tuple[Tensor, Tensor]:
     """The image (..., C, h, w) with the pixels in front, 0 in holes; and where one is.

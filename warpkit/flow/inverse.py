@@ -317,10 +317,10 @@ def _is_under(pieces: Tensor, field: Tensor, targets: Tensor) -> Tensor:
         for j in range(min(width, 2))
     ]
     low, high = (torch.stack(corners).amin(0), torch.stack(corners).amax(0))
-    return _covered(pieces, low, high, targets, (height, width))
+    return _covers(pieces, low, high, targets, (height, width))
 
 
-def _covered(
+def _covers(
     pieces: Tensor, low: Tensor, high: Tensor, targets: Tensor, size: tuple[int, int]
 ) -> Tensor:
     """Whether targets (..., N, 2) lie in the box, low to high, of a marked piece.

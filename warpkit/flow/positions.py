@@ -23,7 +23,7 @@ def places(flow: Tensor) -> Tensor:
     return added_to_pixels(flow)
 
 
-def stacked(image: Tensor, planes: Tensor) -> Tensor:
+def stack_planes(image: Tensor, planes: Tensor) -> Tensor:
     """image (*I, C, H, W) and planes (*P, K, H, W), side by side: (..., C + K, H, W)."""
     if image.device.type == "cpu" and is_eager(image, planes):
         return Stacked.apply(image, planes)  # pyright: ignore
@@ -53,11 +53,11 @@ class Places(torch.autograd.Function):
 
 
 class Stacked(torch.autograd.Function):
-    """`stacked` of plain tensors, float32 or float64."""
+    """`stack_planes` of plain tensors, float32 or float64."""
 
     @staticmethod
     def forward(ctx: Any, image: Tensor, planes: Tensor) -> Tensor:
-        """Copies to reused memory; tensors as in `stacked`."""
+        """Copies to reused memory; tensors as in `stack_planes`."""
         batch = broadcast_shapes(image.shape[:-3], planes.shape[:-3])
         ctx.shapes = image.shape, planes.shape
         count = image.shape[-3]

@@ -18,7 +18,7 @@ from warpkit.engine.definitions.reference import compute_dtype, convert
 from warpkit.engine.definitions.rules import LIMIT, SamplingRule
 from warpkit.flow import front
 from warpkit.flow.arguments import as_field
-from warpkit.flow.positions import places, stacked
+from warpkit.flow.positions import places, stack_planes
 from warpkit.geometry.arguments import floats
 from warpkit.types import FlowLike, NumbersLike, SplatMode
 
@@ -110,7 +110,7 @@ def splat(
         if weights is not None:
             checks.fail(name, "weights", "None with mode='front'", checks.kind_of(weights))
         near = front.as_depth(name, depth, image)
-        value, filled = front.shown(name, image, flow, near, (size[0], size[1]))
+        value, filled = front.front_values(name, image, flow, near, (size[0], size[1]))
         kind = image.dtype if image.is_floating_point() else torch.float32
         return Splat(value, filled.to(kind))
     if depth is not None:
@@ -132,7 +132,7 @@ def splat(
         factors = None if alike else weights.to(real)
         heavy = pixels if factors is None else pixels * factors
         ones = pixels.new_ones(1, height, width)
-        both = stacked(heavy, ones if factors is None else factors)
+        both = stack_planes(heavy, ones if factors is None else factors)
         if hasattr(backend, "splat_offsets"):
             total = backend.splat_offsets(both, flow, size, SPREAD)  # pyright: ignore
         else:
@@ -208,7 +208,7 @@ def _softmax(
         below = torch.where(share.detach() > 0, limited - largest, -torch.inf)
         share, factor = share.to(image.dtype), (share * below.exp()).to(image.dtype)
         total = total + add(
-            stacked(image * factor, torch.cat((factor, share.expand_as(factor)), -3)),
+            stack_planes(image * factor, torch.cat((factor, share.expand_as(factor)), -3)),
             place,
             rule=WHOLE_PIXELS,
         )

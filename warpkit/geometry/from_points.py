@@ -125,7 +125,7 @@ def perspective_from_points(
     src, dst, weights, dtype = weighted_pairs(name, src, dst, weights, 4)
     if weights is not None or src.shape[-2] > 4:
         counted = torch.ones_like(src[..., 0]) if weights is None else weights
-        return as_result(_fitted(name, src, dst, counted, dtype), dtype)
+        return as_result(_fit(name, src, dst, counted, dtype), dtype)
     matrix, alone = four_points(src, dst, dtype)
     if not is_readable(alone):
         matrix = torch.where(alone[..., None, None], matrix, torch.nan)
@@ -134,7 +134,7 @@ def perspective_from_points(
     return as_result(matrix, dtype)
 
 
-def _fitted(name: str, src: Tensor, dst: Tensor, weights: Tensor, dtype: torch.dtype) -> Tensor:
+def _fit(name: str, src: Tensor, dst: Tensor, weights: Tensor, dtype: torch.dtype) -> Tensor:
     """The least-squares matrix (..., 3, 3) for points (..., N, 2) with weights (..., N)."""
     whole, alone = fits.perspective(src, dst, weights)
     for argument, points in (("src", src), ("dst", dst)):

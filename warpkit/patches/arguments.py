@@ -118,7 +118,7 @@ def images(function: str, value: Any, *, computed: bool = True) -> ImageArgument
     computed: whether the pixels are those of the computation; otherwise those of the images.
     """
     if isinstance(value, checks.LISTS):
-        return _listed(function, value, computed)
+        return _from_list(function, value, computed)
     image = checks.check_image(function, "images", value, labels=True)
     if image.ndim > 4:
         wanted = "of shape (B, C, H, W) or (C, H, W)"
@@ -134,7 +134,7 @@ def to_computation(batch: Tensor) -> Tensor:
     return batch.to(compute_dtype(batch.dtype))
 
 
-def _listed(function: str, value: Sequence[Any], computed: bool) -> ImageArgument:
+def _from_list(function: str, value: Sequence[Any], computed: bool) -> ImageArgument:
     """A list of images (C, H_i, W_i)."""
     if not value:
         checks.fail(function, "images", "a list of at least one image", "an empty list")

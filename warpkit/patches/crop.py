@@ -109,7 +109,7 @@ def crop_patches(
     if data.of_labels or data.dtype != compute_dtype(data.dtype):
         reading = data.pixels, arguments.to_computation, to_source, index, size, rule
         windows = read_windows(*reading)
-        windows = windows or (_computed(data.pixels), to_source, index)
+        windows = windows or (_to_computation(data.pixels), to_source, index)
     pixels, to_source, index = windows or (data.pixels, to_source, index)
 
     def sampled(places: Tensor, size: tuple[int, int]) -> Tensor:
@@ -123,7 +123,7 @@ def crop_patches(
     return data.converted(crops).contiguous()
 
 
-def _computed(images: Images) -> Images:
+def _to_computation(images: Images) -> Images:
     """Images, or a list of them, in the type of the computation."""
     if isinstance(images, Tensor):
         return arguments.to_computation(images)
@@ -163,14 +163,14 @@ def _mean(
     rows = [line[..., None, None].unbind(1) for line in to_source.unbind(1)]
     points = torch.broadcast_tensors(*map_xy(rows, x[:, None, :], y[:, :, None]))
     values = sampled(torch.stack(points, dim=-1), (y.shape[1], x.shape[1]))
-    means = _weighted(values.unflatten(3, (width, -1)), keep_x)
-    means = _weighted(means.unflatten(2, (height, -1)).movedim(3, -1), keep_y)
+    means = _weigh(values.unflatten(3, (width, -1)), keep_x)
+    means = _weigh(means.unflatten(2, (height, -1)).movedim(3, -1), keep_y)
     if to_source.shape[1] == 2:
         return means
     return torch.where(shrunk[:, None], means, sampled(to_source, size))
 
 
-def _weighted(values: Tensor, weights: Tensor) -> Tensor:
+def _weigh(values: Tensor, weights: Tensor) -> Tensor:
     """The sums of values (N, C, h, w, k), weighted by weights (N, k), in the order of k.
 
     Weights of 0 at the end, of objects with fewer samples than others, do not change a bit.

@@ -102,7 +102,7 @@ def paste_patches(
     alpha = arguments.opacity(name, opacity, count, data)
     bend = None if flow is None else arguments.flows(name, flow, count, data)
     kit = _Objects(patches, matrices, mask, alpha, bend)
-    return data.painted(index, partial(_pasted, name, kit, rule, samples, data.batched))
+    return data.painted(index, partial(_paste, name, kit, rule, samples, data.batched))
 
 
 class _Objects(NamedTuple):
@@ -115,7 +115,7 @@ class _Objects(NamedTuple):
     flow: Tensor | None
 
 
-def _pasted(
+def _paste(
     name: str,
     kit: _Objects,
     rule: SamplingRule,

@@ -154,7 +154,7 @@ def transform_patches(
         mask = arguments.mask(name, mask, mask_space, count, data)
     kit = _Objects(boxes, matrices, good, mask, alpha, fill)
     options = _Options(rule, space, mask_space, overlap, soft, data.rounded, data.batched)
-    return data.painted(index, partial(_transformed, kit, options))
+    return data.painted(index, partial(_transform, kit, options))
 
 
 class _Objects(NamedTuple):
@@ -181,7 +181,7 @@ class _Options(NamedTuple):
     batched: bool
 
 
-def _transformed(kit: _Objects, options: _Options, images: Images, index: Tensor) -> Images:
+def _transform(kit: _Objects, options: _Options, images: Images, index: Tensor) -> Images:
     """Images of the computation, with each object transformed in the image of its index (N,)."""
     boxes, matrices, good, mask, alpha, fill = kit
     rule, space, mask_space, overlap, soft, rounded, batched = options

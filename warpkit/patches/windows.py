@@ -54,7 +54,7 @@ def read_windows(
         part = images[number][:, top:bottom, left:right]
         parts.append(compute(part[None])[0])
     corner = first.to(to_source.dtype)
-    shifted = _moved(to_source, corner[:, 1], corner[:, 0])
+    shifted = _shift(to_source, corner[:, 1], corner[:, 0])
     return tuple(parts), shifted, torch.arange(len(index), device="cpu")
 
 
@@ -86,7 +86,7 @@ def _ends(
     return torch.where(beyond, inside, first), torch.where(beyond, sides, last)
 
 
-def _moved(to_source: Tensor, x: Tensor, y: Tensor) -> Tensor:
+def _shift(to_source: Tensor, x: Tensor, y: Tensor) -> Tensor:
     """Maps (N, 2 or 3, 3) to places relative to (x, y), each (N,)."""
     rows = list(to_source.unbind(1))
     depth = rows[2] if len(rows) == 3 else to_source.new_tensor([0.0, 0, 1])

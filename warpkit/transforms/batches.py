@@ -13,7 +13,7 @@ from torchvision.transforms import v2
 from warpkit.core import checks
 from warpkit.transforms.composed import ComposedMap, is_whole
 from warpkit.transforms.exact import CenterCrop
-from warpkit.transforms.images import has_pixels, retyped, through
+from warpkit.transforms.images import has_pixels, retype, through
 from warpkit.transforms.labels import LABELS, move_keypoints
 from warpkit.transforms.resized import Resize
 from warpkit.transforms.runs import Run
@@ -70,7 +70,7 @@ class BatchRun(Run):
             for points, draws, composed in zip(inpt.unbind(), params["draws"], maps, strict=True):
                 offsets = self.offsets(self.steps(draws, (height, width)))
                 pieces.append(move_keypoints(points, composed, offsets).as_subclass(Tensor))
-            return retyped(torch.stack(pieces), inpt, canvas_size=maps[0].size)
+            return retype(torch.stack(pieces), inpt, canvas_size=maps[0].size)
         for draws in params["draws"]:
             self.check_padding(self.steps(draws, (height, width)), type(inpt))
         options = self.options(inpt)

@@ -27,7 +27,7 @@ def shows_border(transform: Any) -> bool:
     return max(_sides(transform.padding)) > 0
 
 
-def moved_by(transform: Any, params: dict[str, Any]) -> tuple[int, int]:
+def offset_of(transform: Any, params: dict[str, Any]) -> tuple[int, int]:
     """How far the image's pixels move under the drawn `params`: (right, down)."""
     if isinstance(transform, v2.RandomCrop):
         left, top, _, _ = params["padding"]
@@ -46,7 +46,7 @@ def output_size(transform: Any, params: dict[str, Any], size: tuple[int, int]) -
 
 def map_of(transform: Any, params: dict[str, Any]) -> Tensor:
     """The map: (3, 3), source -> destination."""
-    right, down = moved_by(transform, params)
+    right, down = offset_of(transform, params)
     rows = [[1.0, 0.0, right], [0.0, 1.0, down], [0.0, 0.0, 1.0]]
     return torch.tensor(rows, dtype=torch.float64, device="cpu")
 

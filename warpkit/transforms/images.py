@@ -82,7 +82,7 @@ def through(
         if size is None or tuple(size) == tuple(inpt.shape[-2:]):
             return inpt
         check_sides(name, inpt.shape[-2:])
-        return retyped(inpt.as_subclass(torch.Tensor).new_empty((*inpt.shape[:-2], *size)), inpt)
+        return retype(inpt.as_subclass(torch.Tensor).new_empty((*inpt.shape[:-2], *size)), inpt)
     is_typed = isinstance(inpt, tv_tensors.TVTensor)
     pixels = inpt.as_subclass(torch.Tensor) if is_typed else inpt
     image = pixels[None] if pixels.ndim == 2 else pixels
@@ -96,7 +96,7 @@ def through(
     if blended:
         sampled = as_labels(saturated(sampled, pixels.dtype), pixels.dtype)
     result = sampled[0] if pixels.ndim == 2 else sampled
-    return retyped(result, inpt)
+    return retype(result, inpt)
 
 
 def pixels_of(picture: PIL.Image.Image) -> Tensor:
@@ -105,7 +105,7 @@ def pixels_of(picture: PIL.Image.Image) -> Tensor:
     return torch.from_numpy(array if array.ndim == 3 else array[..., None]).permute(2, 0, 1)
 
 
-def retyped(result: Tensor, like: Any, **changes: Any) -> Any:
+def retype(result: Tensor, like: Any, **changes: Any) -> Any:
     """A result of any shape in the type of the input, a tensor or one of torchvision's."""
     if not isinstance(like, tv_tensors.TVTensor):
         return result

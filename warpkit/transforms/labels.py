@@ -14,7 +14,7 @@ from torchvision.transforms import v2
 from warpkit.flow.inverse import transform_points as transform_by_flow
 from warpkit.geometry.matrices import transform_points
 from warpkit.transforms.composed import ComposedMap, is_matrix
-from warpkit.transforms.images import retyped
+from warpkit.transforms.images import retype
 
 LABELS = (tv_tensors.BoundingBoxes, getattr(tv_tensors, "KeyPoints", tv_tensors.BoundingBoxes))
 """Labels without pixels; key points since torchvision 0.23."""
@@ -45,17 +45,17 @@ def move_keypoints(
         xy = _by_flow(there - xy.new_tensor(offset), mapping) + xy.new_tensor(offset)
         pending = torch.eye(3, dtype=torch.float64, device="cpu")
     xy = transform_points(pending.to(xy.device), xy).reshape(shape).to(points.dtype)
-    return retyped(xy, points, canvas_size=composed.size)
+    return retype(xy, points, canvas_size=composed.size)
 
 
 def move_boxes(boxes: Any, composed: ComposedMap, clamps: bool) -> Any:
     """The tight boxes of mapped boxes (N, 4); for rotated ones the enclosing rectangles."""
     kind, size = boxes.format, composed.size
     if boxes.numel() == 0:
-        return retyped(boxes.as_subclass(Tensor).clone(), boxes, canvas_size=size)
+        return retype(boxes.as_subclass(Tensor).clone(), boxes, canvas_size=size)
     rotated = kind.value in ROTATED
     between = tv_tensors.BoundingBoxFormat["XYXYXYXY" if rotated else "XYXY"]
-    wide = retyped(boxes.as_subclass(Tensor).double(), boxes)
+    wide = retype(boxes.as_subclass(Tensor).double(), boxes)
     wide = v2.functional.convert_bounding_box_format(wide, new_format=between)
     numbers = wide.as_subclass(Tensor)
     if rotated:
@@ -67,7 +67,7 @@ def move_boxes(boxes: Any, composed: ComposedMap, clamps: bool) -> Any:
         spans = min(max(ceil(longest.nan_to_num(MOST_POINTS).item()), 1), MOST_POINTS)
         least_greatest = torch.aminmax(outline(corners, composed, spans), dim=1)
         edges = torch.cat(tuple(least_greatest), dim=1)
-    result = retyped(edges, wide, canvas_size=size)
+    result = retype(edges, wide, canvas_size=size)
     if rotated:
         # torchvision has the rectangle about a quad, and its clamping, in this function alone
         still = {"angle": 0.0, "translate": [0, 0], "scale": 1.0, "shear": [0.0, 0.0]}
@@ -76,7 +76,7 @@ def move_boxes(boxes: Any, composed: ComposedMap, clamps: bool) -> Any:
         result = v2.functional.clamp_bounding_boxes(result)
     result = v2.functional.convert_bounding_box_format(result, new_format=kind)
     edges = result.as_subclass(Tensor).reshape(boxes.shape).to(boxes.dtype)
-    return retyped(edges, boxes, canvas_size=size)
+    return retype(edges, boxes, canvas_size=size)
 
 
 def outline(corners: Tensor, composed: ComposedMap, spans: int) -> Tensor:

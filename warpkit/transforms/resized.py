@@ -91,7 +91,7 @@ class Resize(Geometric, v2.Resize):
             return super().transform(inpt, params)
         check_planes("Resize", inpt)
         new = self.output_size(params, v2.functional.get_size(inpt))
-        return resized(self, inpt, new)
+        return resize_image(self, inpt, new)
 
 
 class RandomResizedCrop(Geometric, v2.RandomResizedCrop):
@@ -146,7 +146,7 @@ class RandomResizedCrop(Geometric, v2.RandomResizedCrop):
             return super().transform(inpt, params)
         check_planes("RandomResizedCrop", inpt)
         crop = v2.functional.crop(inpt, **params)
-        return resized(self, crop, self.output_size(params, (0, 0)))
+        return resize_image(self, crop, self.output_size(params, (0, 0)))
 
 
 def filter_name(function: str, interpolation: Any, antialias: Any, arithmetic: Any) -> Filter:
@@ -168,7 +168,7 @@ def antialias_of(interpolation: str, antialias: bool | None, arithmetic: str) ->
     return None if interpolation in PLAIN_FILTERS else bool(antialias)
 
 
-def resized(transform: Resize | RandomResizedCrop, inpt: Any, size: tuple[int, int]) -> Any:
+def resize_image(transform: Resize | RandomResizedCrop, inpt: Any, size: tuple[int, int]) -> Any:
     """Any kind of image at another size (H, W)."""
     name, arithmetic = transform.interpolation, transform.arithmetic
     if arithmetic == "pillow" and isinstance(inpt, PIL.Image.Image):

@@ -67,7 +67,7 @@ class Step(NamedTuple):
         wider, higher = w - width, h - height
         if isinstance(self.transform, CenterCrop):
             return wider, higher
-        left, top = crops.moved_by(self.transform, self.params)
+        left, top = crops.offset_of(self.transform, self.params)
         return left, top, wider - left, higher - top
 
     def pads(self) -> bool:

@@ -23,7 +23,7 @@ from warpkit.core import checks
 from warpkit.core.public import listing
 from warpkit.engine.arithmetic.guarantees import arithmetic_of
 from warpkit.types import Arithmetic, FaceArithmetic, MatrixLike, SamplingKeywords
-from warpkit.validation.calls import ParityCall, by_opencv, by_warpkit, compared, load_cv2
+from warpkit.validation.calls import ParityCall, by_opencv, by_warpkit, compare, load_cv2
 from warpkit.validation.metrics import Figures as Figures
 from warpkit.validation.metrics import Parity as Parity
 from warpkit.validation.preprocessing import assert_same_pipeline as assert_same_pipeline
@@ -93,7 +93,7 @@ def compare_with_opencv(
     call = ParityCall(kind, image, matrix, {**options, "size": size})
     with torch.device("cpu"):  # where OpenCV is, whatever torch's default device
         got = by_warpkit(call, arithmetic)
-        return compared(call, got, by_opencv(cv2, call, name), arithmetic, cv2)
+        return compare(call, got, by_opencv(cv2, call, name), arithmetic, cv2)
 
 
 def parity_suite(

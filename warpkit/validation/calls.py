@@ -175,7 +175,7 @@ def interior(call: ParityCall) -> Tensor:
     return ((points >= low) & (points <= high)).all(-1)[..., None, :, :]
 
 
-def compared(call: ParityCall, got: Tensor, expected: Tensor, arithmetic: str, cv2: Any) -> Parity:
+def compare(call: ParityCall, got: Tensor, expected: Tensor, arithmetic: str, cv2: Any) -> Parity:
     """The figures of two results of one call: for all values, for the interior and for the border.
 
     got and expected (C, h, w).

@@ -24,7 +24,16 @@ from warpkit.validation.metrics import Figures
 from warpkit.validation.pages import can_render
 from warpkit.validation.resizes import ResizeRow, resize_peers, resize_settings, run_resize
 from warpkit.validation.results import Results, RowPictures
-from warpkit.validation.suite import CROP, PEER_DTYPES, Row, Setting, Suite, crop, named, settings
+from warpkit.validation.suite import (
+    CROP,
+    PEER_DTYPES,
+    Row,
+    Setting,
+    Suite,
+    crop,
+    name_images,
+    settings,
+)
 
 PICTURES = 6
 """The number of rows that are shown as pictures."""
@@ -122,7 +131,7 @@ def make_report(
     """Run the suite and choose the rows to show as pictures."""
     checks.check_bool(name, "progress", progress)
     photographs = {
-        key: checks.check_image(name, "images", i) for key, i in named(name, images).items()
+        key: checks.check_image(name, "images", i) for key, i in name_images(name, images).items()
     }
     if not photographs:
         checks.fail(name, "images", "at least one", "none")

@@ -33,7 +33,7 @@ from warpkit.resizing import resize
 from warpkit.types import FaceResizeArithmetic, Filter
 from warpkit.validation.calls import without_ipp
 from warpkit.validation.metrics import Figures, figures
-from warpkit.validation.suite import typed
+from warpkit.validation.suite import to_type
 
 SIZES = ((16, 25), (33, 57), (160, 250), (47, 300))
 """(h, w) from 80 x 125: 1/5, about 1/2.3, twice the size, and smaller along one axis alone."""
@@ -162,7 +162,7 @@ def resize_peers() -> dict[str, str]:
 
 def run_resize(setting: ResizeSetting, image: Tensor, cv2: Any, arithmetic: str) -> ResizeRow:
     """One row: image (B, C, H, W) uint8; `arithmetic` is warpkit's for the rows of OpenCV."""
-    image = typed(image[:, : setting.channels], setting.dtype)
+    image = to_type(image[:, : setting.channels], setting.dtype)
     names = ["opencv", *resize_peers()]
     got, expected = [], []
     others: dict[str, list[Tensor] | None] = {name: [] for name in names}

@@ -14,7 +14,7 @@ from warpkit import geometry
 from warpkit.core import checks
 from warpkit.engine.arithmetic.guarantees import Guarantee, arithmetic_of, guaranteed
 from warpkit.validation import peers
-from warpkit.validation.calls import FLAGS, MODES, ParityCall, by_opencv, by_warpkit, compared
+from warpkit.validation.calls import FLAGS, MODES, ParityCall, by_opencv, by_warpkit, compare
 from warpkit.validation.metrics import Figures, Parity, figures
 
 KINDS = ("affine", "perspective", "remap")
@@ -121,7 +121,7 @@ class Suite:
             noise = noise.to(getattr(torch, setting.dtype))
         grey = self.photographs.float().mean(1, keepdim=True).round()
         channels = {1: grey, 3: self.photographs, 4: torch.cat((self.photographs, grey), 1)}
-        return torch.cat((typed(channels[setting.channels], setting.dtype), noise))
+        return torch.cat((to_type(channels[setting.channels], setting.dtype), noise))
 
     def call(self, setting: Setting) -> ParityCall:
         """The warp of all images, each with one of two maps."""
@@ -155,7 +155,7 @@ class Suite:
             promise = setting.promised(version)
         if not self.cv2.useOptimized():
             promise = Guarantee("nowhere", "OpenCV's vector code is off")
-        parity = compared(call, got, expected, self.arithmetic, self.cv2)
+        parity = compare(call, got, expected, self.arithmetic, self.cv2)
         white = 1.0 if got.is_floating_point() else 255.0
         others = {}
         if setting.dtype in PEER_DTYPES:
@@ -193,7 +193,7 @@ def crop(photograph: Tensor) -> Tensor:
     return colours
 
 
-def typed(image: Tensor, dtype: str) -> Tensor:
+def to_type(image: Tensor, dtype: str) -> Tensor:
     """8-bit values in another type: over the whole range of integers, or [0, 1] for floats."""
     values = image.double()
     conversions = {
@@ -209,7 +209,7 @@ def typed(image: Tensor, dtype: str) -> Tensor:
 def border_value(setting: Setting) -> list[float]:
     """One value for each channel, between black and white."""
     shares = torch.tensor([0.2, 0.75, 0.4, 0.6][: setting.channels], device="cpu")
-    values = typed((shares * 255).round(), setting.dtype)
+    values = to_type((shares * 255).round(), setting.dtype)
     return values.double().tolist()
 
 
@@ -233,7 +233,9 @@ def waves(period: float) -> Tensor:
     return points.float().double()  # cv2 stores maps as float32
 
 
-def named(name: str, images: Tensor | Sequence[Tensor] | Mapping[str, Tensor]) -> dict[str, Tensor]:
+def name_images(
+    name: str, images: Tensor | Sequence[Tensor] | Mapping[str, Tensor]
+) -> dict[str, Tensor]:
     """The photographs by name; those of a batch (B, C, H, W) or a sequence are numbered."""
     if isinstance(images, Mapping):
         return dict(images)

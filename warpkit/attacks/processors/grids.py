@@ -29,7 +29,7 @@ def by_area(most: int, side: int | None = None) -> tuple[Grid, ...]:
     return tuple(sorted(grids_within(most, side), key=lambda g: (g[0] * g[1], g[1])))
 
 
-def fitted(height: int, width: int, limits: Size) -> tuple[float, float]:
+def fit(height: int, width: int, limits: Size) -> tuple[float, float]:
     """The factors that bring each side to its limit."""
     return limits[0] / height, limits[1] / width
 
@@ -52,7 +52,7 @@ def most_used(height: int, width: int, canvases: Sequence[Sequence[int]]) -> Siz
 
 def inside_canvas(height: int, width: int, canvas: Size) -> Size:
     """LLaVA: one side fills the canvas, the other is rounded up."""
-    by_height, by_width = fitted(height, width, canvas)
+    by_height, by_width = fit(height, width, canvas)
     if by_width < by_height:
         return min(math.ceil(height * by_width), canvas[0]), canvas[1]
     return canvas[0], min(math.ceil(width * by_height), canvas[1])
@@ -137,7 +137,7 @@ def size_of_mllama(height: int, width: int, options: Options) -> Size:
     side, (rows, columns) = options["size"]["height"], grid_of_mllama(height, width, options)
     tall = min(max(height, side), rows * side)
     wide = min(max(width, side), columns * side)
-    by_height, by_width = fitted(height, width, (tall, wide))
+    by_height, by_width = fit(height, width, (tall, wide))
     if by_width < by_height:
         return min(math.floor(height * by_width) or 1, tall), wide
     return tall, min(math.floor(width * by_height) or 1, wide)

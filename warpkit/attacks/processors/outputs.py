@@ -199,11 +199,11 @@ def spatial_shapes(pixels: Pixels, call: Call, options: Options) -> dict[str, An
     """Siglip 2: rows and columns, and a mask of the patches that are there."""
     grids = grid_sizes(call, options)
     most = pixels[PIXELS][0].shape[0]
-    masks = counted([rows * columns for rows, columns in grids], most, call, torch.int32)
+    masks = count_mask([rows * columns for rows, columns in grids], most, call, torch.int32)
     return {"pixel_attention_mask": masks, "spatial_shapes": call.numbers(grids)}
 
 
-def counted(counts: Sequence[int], most: int, call: Call, dtype: torch.dtype) -> Tensor:
+def count_mask(counts: Sequence[int], most: int, call: Call, dtype: torch.dtype) -> Tensor:
     """(N, most): 1 for the first of them, as many as there are, 0 for the rest."""
     places = torch.arange(most, device=call.device)
     return (places < call.numbers(counts)[:, None]).to(dtype)

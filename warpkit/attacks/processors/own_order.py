@@ -12,7 +12,7 @@ from warpkit.attacks.processors.operations import as_floats, pad_to, resize, sid
 from warpkit.attacks.processors.patch_sizes import lfm2_size
 from warpkit.attacks.processors.sampling import resample
 from warpkit.attacks.processors.sizes import Options, Size
-from warpkit.attacks.processors.tiles import by_tile, cut, filled, joined, squares, squeezed
+from warpkit.attacks.processors.tiles import by_tile, cut, fill, join, squares, squeeze
 from warpkit.core import checks
 
 
@@ -37,7 +37,7 @@ def grid_of_phi4(height: int, width: int, options: Options) -> grids.Grid:
 def size_of_phi4(height: int, width: int, options: Options) -> Size:
     """The picture's size on its canvas: one side is full, the other truncated."""
     side, (rows, columns) = options["size"]["height"], grid_of_phi4(height, width, options)
-    by_height, by_width = grids.fitted(height, width, (rows * side, columns * side))
+    by_height, by_width = grids.fit(height, width, (rows * side, columns * side))
     if by_width < by_height:
         size = int(height * by_width), columns * side
     else:
@@ -54,7 +54,7 @@ def phi4(picture: Tensor, options: Options) -> Tensor:
     inner = resample(picture, size_of_phi4(*sides(picture), options), options, number=2)
     canvas = values(pad_to(inner, (grid[0] * side, grid[1] * side), value=255), options)
     whole = resample(canvas, (side, side), {**options, "antialias": False})
-    return joined(whole, cut(canvas, grid))
+    return join(whole, cut(canvas, grid))
 
 
 # ------------------------------------------------------------------ MiniCPM-V
@@ -128,7 +128,7 @@ def molmo2(picture: Tensor, options: Options) -> Tensor:
     crops = canvas.unfold(-2, side, step).unfold(-2, side, step)
     crops = crops.permute(0, 2, 3, 1, 4, 5).flatten(1, 2)
     whole = not_antialiased(picture, (side, side), options)
-    pixels = values(joined(whole, crops), options)
+    pixels = values(join(whole, crops), options)
     return rows_of_pixels(pixels, options["patch_size"])
 
 
@@ -163,12 +163,12 @@ def lfm2(picture: Tensor, options: Options) -> Tensor:
     whole = resample(picture, lfm2_size(*sides(picture), options), options)
     grid, parts = tiling_of_lfm2(*sides(picture), options), [whole]
     if grid is not None:
-        tiles = squeezed(picture, grid, (side, side), options)
+        tiles = squeeze(picture, grid, (side, side), options)
         shows_whole = options["use_thumbnail"] and math.prod(grid) > 1
         parts = [tiles, whole] if shows_whole else [tiles]
     rows = [rows_of_pixels(values(part, options), patch) for part in parts]
     if options["do_pad"]:
-        rows = [filled(part, longest_of_lfm2(options), part.ndim - 2) for part in rows]
+        rows = [fill(part, longest_of_lfm2(options), part.ndim - 2) for part in rows]
     if not options["do_image_splitting"]:
         return rows[0]
     return torch.cat([part if part.ndim == 4 else part[:, None] for part in rows], dim=1)
@@ -228,7 +228,7 @@ def step3_local(picture: Tensor, options: Options) -> Tensor:
         return picture.new_zeros((picture.shape[0], 0, picture.shape[1], patch, patch))
     canvas = resample(pad_to(picture, own), canvas_of_step3(*size, window), options)
     parts = squares(canvas, window)
-    return joined(*(by_tile(to_patch, part, options) for part in parts))
+    return join(*(by_tile(to_patch, part, options) for part in parts))
 
 
 def to_patch(picture: Tensor, options: Options) -> Tensor:
@@ -265,7 +265,7 @@ def idefics2(picture: Tensor, options: Options) -> Tensor:
     )
     pictures = [values(resize(part, options), options) for part in parts]
     heights, widths = zip(*map(sides, pictures), strict=True)
-    return joined(*(pad_to(part, (max(heights), max(widths))) for part in pictures))
+    return join(*(pad_to(part, (max(heights), max(widths))) for part in pictures))
 
 
 def parts_of_idefics2(height: int, width: int, options: Options) -> list[Size]:

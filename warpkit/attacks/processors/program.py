@@ -59,7 +59,7 @@ class ProcessorStep(Step):
             return self.function(values.float()).to(values.dtype)
 
 
-def composed(picture: Tensor, options: Options, operations: tuple[Operation, ...]) -> Tensor:
+def compose(picture: Tensor, options: Options, operations: tuple[Operation, ...]) -> Tensor:
     """Operations on (N, C, H, W), one after the other."""
     for operation in operations:
         picture = operation(picture, options)
@@ -93,7 +93,7 @@ class Processor:
         The operations are affine, but for `clamp` and `gray`, which no 8 bits precede: the
         gradient is that of the steps one by one.
         """
-        operation = partial(composed, operations=(*self.programs[key], levels))
+        operation = partial(compose, operations=(*self.programs[key], levels))
         return ProcessorStep(operation, {**self.options, **more}, self.options["name"])
 
     def of_call(self, call: Call) -> Options:

@@ -13,7 +13,7 @@ from torch import Tensor
 from warpkit.attacks.processors import grids, own_order, tiles
 from warpkit.attacks.processors.calls import Call
 from warpkit.attacks.processors.operations import pad_to
-from warpkit.attacks.processors.outputs import PIXELS, Pixels, batch, counted, largest, resized
+from warpkit.attacks.processors.outputs import PIXELS, Pixels, batch, count_mask, largest, resized
 from warpkit.attacks.processors.sizes import Options, Size, long_at_least
 
 
@@ -30,7 +30,7 @@ def counts(pixels: Pixels) -> list[int]:
 def filled_batch(parts: Sequence[Tensor]) -> Tensor:
     """(tiles, ...) of each as (N, most tiles, ...), filled up with 0."""
     most = max(map(len, parts))
-    return torch.stack([tiles.filled(part, most, 0) for part in parts])
+    return torch.stack([tiles.fill(part, most, 0) for part in parts])
 
 
 def concatenated(pixels: Pixels, call: Call, options: Options) -> dict[str, Any]:
@@ -128,7 +128,7 @@ def of_idefics3(pixels: Pixels, call: Call, options: Options) -> dict[str, Any]:
     result: dict[str, Any] = {}
     if options.get("do_pad"):
         parts = _tiles_by_prompt(pixels, call)
-        masks = counted([len(part) for part in parts], max(map(len, parts)), call, torch.int64)
+        masks = count_mask([len(part) for part in parts], max(map(len, parts)), call, torch.int64)
         size = parts[0].shape[-2:]
         result["pixel_attention_mask"] = masks[:, :, None, None].expand(-1, -1, *size).contiguous()
     if options.get("return_row_col_info"):
@@ -158,7 +158,7 @@ def of_granite(pixels: Pixels, call: Call, options: Options) -> dict[str, Any]:
     parts = _tiles_by_prompt(pixels, call)
     result: dict[str, Any] = {}
     lengths = [len(part) for part in parts]
-    result["pixel_attention_mask"] = counted(lengths, max(lengths), call, torch.bool)
+    result["pixel_attention_mask"] = count_mask(lengths, max(lengths), call, torch.bool)
     if options["fine_route"]:
         ones = torch.ones(len(parts), dtype=torch.bool, device=call.device)
         result["tile_fine_mask"] = ones
@@ -336,7 +336,7 @@ def of_lfm2(pixels: Pixels, call: Call, options: Options) -> dict[str, Any]:
     result: dict[str, Any] = {PIXELS: batch(views)}
     if options["do_pad"]:
         lengths, longest = [r * c for r, c in shapes], own_order.longest_of_lfm2(options)
-        result["pixel_attention_mask"] = counted(lengths, longest, call, torch.int32)
+        result["pixel_attention_mask"] = count_mask(lengths, longest, call, torch.int32)
         result["spatial_shapes"] = call.numbers(shapes)
     if options.get("return_row_col_info"):
         result["image_rows"] = call.numbers([grid[0] for grid in tile_grids])

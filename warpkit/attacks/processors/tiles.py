@@ -42,7 +42,7 @@ def by_tile(operation: Operation, tiles: Tensor, options: Options) -> Tensor:
     return operation(tiles.flatten(0, 1), options).unflatten(0, tiles.shape[:2])
 
 
-def joined(*parts: Tensor) -> Tensor:
+def join(*parts: Tensor) -> Tensor:
     """Pictures (N, C, h, w) and tiles (N, tiles, C, h, w), one after the other."""
     return torch.cat([part[:, None] if part.ndim == 4 else part for part in parts], dim=1)
 
@@ -78,14 +78,14 @@ def llava(picture: Tensor, options: Options) -> Tensor:
     """
     if options.get("neighbours", 1) != 1 and options.get("squares_several"):
         picture = pad_square(picture, {**options, "do_pad": True})
-        return joined(resized_and_cropped(picture, options))
+        return join(resized_and_cropped(picture, options))
     size, inner = options["size"], options.get("crop_size") or {}
     edge = size.get("shortest_edge")
     whole = resample(picture, (size.get("height") or edge, size.get("width") or edge), options)
     best = grids.most_used(*sides(picture), options["image_grid_pinpoints"])
     side = inner.get("height") or size.get("height") or edge
     tiles = squares(on_canvas(picture, best, options), side)
-    return joined(*(by_tile(resized_and_cropped, part, options) for part in (whole, *tiles)))
+    return join(*(by_tile(resized_and_cropped, part, options) for part in (whole, *tiles)))
 
 
 def resized_and_cropped(picture: Tensor, options: Options) -> Tensor:
@@ -99,7 +99,7 @@ def aria(picture: Tensor, options: Options) -> Tensor:
         best = grids.most_used(*sides(picture), options["split_resolutions"])
         parts = squares(on_canvas(picture, best, options), side)
     pictures = [by_tile(on_square, part, options) for part in parts]
-    return joined(*pictures) if options["split_image"] else pictures[0]
+    return join(*pictures) if options["split_image"] else pictures[0]
 
 
 def on_square(picture: Tensor, options: Options) -> Tensor:
@@ -119,7 +119,7 @@ def llama(picture: Tensor, options: Options) -> Tensor:
     canvas = pad_to(resample(picture, inner, options), (grid[0] * side, grid[1] * side))
     tiles = cut(canvas, grid)
     if of_llama4 and math.prod(grid) > 1:
-        return joined(tiles, resample(picture, (side, side), options))
+        return join(tiles, resample(picture, (side, side), options))
     return tiles
 
 
@@ -130,21 +130,21 @@ def brain_floats(picture: Tensor, options: Options) -> Tensor:
     factor = options["rescale_factor"]
     if picture.is_floating_point():
         return normalize(picture * factor, options)
-    mean, std = (_rounded(columns(options[key], picture)) for key in ("image_mean", "image_std"))
-    return _rounded(_rounded(_rounded(picture.float() * factor) - mean) / std)
+    mean, std = (_round(columns(options[key], picture)) for key in ("image_mean", "image_std"))
+    return _round(_round(_round(picture.float() * factor) - mean) / std)
 
 
-def _rounded(floats: Tensor) -> Tensor:
+def _round(floats: Tensor) -> Tensor:
     """float32 rounded to bfloat16, (...): onnxruntime has no product or quotient of bfloat16."""
     return floats.bfloat16().float()
 
 
 def fill_tiles(tiles: Tensor, options: Options) -> Tensor:
     """Mllama: zeros up to its number of tiles, after normalising."""
-    return filled(tiles, options["max_image_tiles"])
+    return fill(tiles, options["max_image_tiles"])
 
 
-def filled(tiles: Tensor, count: int, dim: int = 1) -> Tensor:
+def fill(tiles: Tensor, count: int, dim: int = 1) -> Tensor:
     """Zeros after the tiles, up to `count` of them; never fewer than there are."""
     rest = max(count - tiles.shape[dim], 0)
     return F.pad(tiles, (0, 0) * (tiles.ndim - dim - 1) + (0, rest)) if rest else tiles
@@ -153,14 +153,14 @@ def filled(tiles: Tensor, count: int, dim: int = 1) -> Tensor:
 # ------------------------------------------------------------------ the nearest aspect
 
 
-def squeezed(picture: Tensor, grid: grids.Grid, tile: Size, options: Options) -> Tensor:
+def squeeze(picture: Tensor, grid: grids.Grid, tile: Size, options: Options) -> Tensor:
     """The picture squeezed into a grid of tiles, and cut."""
     return cut(resample(picture, (grid[0] * tile[0], grid[1] * tile[1]), options), grid)
 
 
 def and_whole(tiles: Tensor, picture: Tensor, tile: Size, options: Options) -> Tensor:
     """After several tiles (N, tiles, C, h, w), the picture (N, C, H, W) squeezed into one."""
-    return joined(tiles, resample(picture, tile, options)) if tiles.shape[1] > 1 else tiles
+    return join(tiles, resample(picture, tile, options)) if tiles.shape[1] > 1 else tiles
 
 
 def by_rule(picture: Tensor, options: Options) -> Tensor:
@@ -168,14 +168,14 @@ def by_rule(picture: Tensor, options: Options) -> Tensor:
     if not options["crop_to_patches"] and not options.get("always_tiles"):
         return resize(picture, options)
     tile, grid = grids.tile_of(options), options["grid"](*sides(picture), options)
-    return and_whole(squeezed(picture, grid, tile, options), picture, tile, options)
+    return and_whole(squeeze(picture, grid, tile, options), picture, tile, options)
 
 
 def got(picture: Tensor, options: Options) -> Tensor:
     """GotOcr2: its Pillow version makes no tiles if at most one is allowed."""
     if options["library"] == "pillow" and options["max_patches"] <= 1:
         pictures = resize(picture, options)
-        return joined(pictures) if options["crop_to_patches"] else pictures
+        return join(pictures) if options["crop_to_patches"] else pictures
     return by_rule(picture, options)
 
 
@@ -183,12 +183,12 @@ def ovis(picture: Tensor, options: Options) -> Tensor:
     """Ovis 2: the whole picture is first."""
     if not options["crop_to_patches"]:
         return resize(picture, options)
-    parts = joined(picture)
+    parts = join(picture)
     if options["max_patches"] > 1:
         tile, grid = grids.tile_of(options), grids.grid_of_ovis(*sides(picture), options)
-        parts = squeezed(picture, grid, tile, options)
+        parts = squeeze(picture, grid, tile, options)
         if math.prod(grid) > 1:
-            parts = joined(resample(picture, tile, options), parts)
+            parts = join(resample(picture, tile, options), parts)
     return by_tile(resize, parts, options)
 
 
@@ -213,7 +213,7 @@ def deepseek_local(picture: Tensor, options: Options) -> Tensor:
     if not has_local_tiles(height, width, options):
         return picture.new_zeros((picture.shape[0], 0, picture.shape[1], side, side))
     grid = grid_of_deepseek(height, width, options)
-    return squeezed(picture, grid, (side, side), options)
+    return squeeze(picture, grid, (side, side), options)
 
 
 def has_local_tiles(height: int, width: int, options: Options) -> bool:
@@ -228,13 +228,13 @@ def grid_of_deepseek(height: int, width: int, options: Options) -> grids.Grid:
 def perception(picture: Tensor, options: Options) -> Tensor:
     """PerceptionLM: the whole picture is first, then the tiles, if there are several."""
     if not options["do_resize"]:
-        return joined(picture)
+        return join(picture)
     tile = options["tile_size"], options["tile_size"]
     whole = resample(picture, tile, options)
     if options["vision_input_type"] != "thumb+tile":
-        return joined(whole)
+        return join(whole)
     grid = grids.grid_of_perception(*sides(picture), options)
-    return joined(whole, squeezed(picture, grid, tile, options))
+    return join(whole, squeeze(picture, grid, tile, options))
 
 
 # ------------------------------------------------------------------ Idefics, Gemma, EoMT
@@ -250,8 +250,8 @@ def idefics3(picture: Tensor, options: Options) -> Tensor:
     grid = grids.grid_of_idefics(*size, side)
     enlarged = resample(picture, (grid[0] * side, grid[1] * side), options)
     if max(grid) == 1:
-        return joined(enlarged)
-    return joined(cut(enlarged, grid), resample(enlarged, (side, side), options))
+        return join(enlarged)
+    return join(cut(enlarged, grid), resample(enlarged, (side, side), options))
 
 
 def idefics_size(height: int, width: int, options: Options) -> Size:
@@ -283,7 +283,7 @@ def gemma3(picture: Tensor, options: Options) -> Tensor:
         crops = [picture[..., first:last, :] for first, last in spans]
     always = options["library"] == "torchvision"  # whatever do_resize says
     sized = {**options, "do_resize": always or options["do_resize"]}
-    return joined(*(resize(part, sized) for part in (picture, *crops)))
+    return join(*(resize(part, sized) for part in (picture, *crops)))
 
 
 def pan_and_scan(height: int, width: int, options: Options) -> list[tuple[int, int]]:
@@ -314,7 +314,7 @@ def eomt(picture: Tensor, options: Options) -> Tensor:
         parts = [picture[..., start : start + side, :] for start in starts]
     else:
         parts = [picture[..., start : start + side] for start in starts]
-    return joined(*(pad_edges(part, options) for part in parts))
+    return join(*(pad_edges(part, options) for part in parts))
 
 
 def split_starts(height: int, width: int, options: Options) -> list[int]:

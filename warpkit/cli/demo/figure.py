@@ -23,7 +23,7 @@ def draw(image: Tensor, comparison: Comparison, reach: Reach, recovery: Recovery
     picture(top[1], comparison.warped / 255, "warpkit.warp_affine", turned)
     difference(top[2], top[3], comparison)
     share = f"{reach.fraction:.1%} of the photograph's pixels"
-    picture(bottom[0], dimmed(image, reach.mask), "Where the gradient arrives", share)
+    picture(bottom[0], dim(image, reach.mask), "Where the gradient arrives", share)
     exposure = " and darker" if EXPOSURE[0] < 1 else ""
     picture(bottom[1], recovery.target, "A hidden warp", f"angle {HIDDEN[0]:.3f}°{exposure}")
     angle = f"angle {recovery.angle:.3f}°, off by {recovery.error:.3f}°"
@@ -84,7 +84,7 @@ def difference(theirs: Axes, apart: Axes, comparison: Comparison) -> None:
     picture(apart, comparison.apart / 255 * times, f"Difference x {times}", note)
 
 
-def dimmed(image: Tensor, mask: Tensor) -> Tensor:
+def dim(image: Tensor, mask: Tensor) -> Tensor:
     """The image, with pixels that get no gradient pale and grey.
 
     image (C, H, W) in [0, 1]; mask (H, W), bool.

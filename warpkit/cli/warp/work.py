@@ -77,7 +77,7 @@ class Options:
             antialias=self.antialias,
             arithmetic=self.arithmetic,
         )
-        return sampled(picture, warp, self)
+        return sample(picture, warp, self)
 
 
 class Sampling(Protocol):
@@ -93,7 +93,7 @@ class Sampling(Protocol):
     def border_value(self) -> Numbers: ...
 
 
-def sampled(picture: Picture, warp: Callable[..., Tensor], options: Sampling) -> Picture:
+def sample(picture: Picture, warp: Callable[..., Tensor], options: Sampling) -> Picture:
     """The picture after a warp of images (C, H, W), including alpha if it has one."""
     channels, value = picture.pixels.shape[0], options.border_value
     if len(value) not in (1, channels):

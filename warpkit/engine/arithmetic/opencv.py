@@ -108,5 +108,5 @@ def _values(
         )
     valid = grid.valid[..., None, :, :]
     bits, missing = as_signed(value), as_signed(fill)  # torch 2.7 has no `where` for uint16
-    chosen = torch.where(valid, exports.widened(bits), exports.widened(missing))
+    chosen = torch.where(valid, exports.widen(bits), exports.widen(missing))
     return from_signed(chosen.to(bits.dtype), value.dtype)

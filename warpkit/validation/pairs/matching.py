@@ -49,10 +49,10 @@ def match_folders(name: str, images: Path, results: Path) -> tuple[list[Path], l
         [path.relative_to(root).with_suffix("").as_posix() for path in paths]
         for root, paths in zip((images, results), lists, strict=True)
     ]
-    matched = _matched(lists, keys)
+    matched = _match(lists, keys)
     if not matched.pairs:
         wanted = f"have files of the same names (without the suffix) as `images` ({images})"
-        got = f"{results}: {_listed(keys[1])} beside {_listed(keys[0])}"
+        got = f"{results}: {_join(keys[1])} beside {_join(keys[0])}"
         raise ValueError("; ".join([f"{name}: `results` must {wanted}, got {got}", *unread]))
     return *lists, matched._replace(left_out=unread + matched.left_out)
 
@@ -63,7 +63,7 @@ def match_lists(name: str, images: Sequence[Any], results: Sequence[Any]) -> Mat
     Raises ValueError for lists of different lengths that cannot be matched by name."""
     if all(map(is_file, images)) and all(map(is_file, results)):
         lists = [[Path(item) for item in items] for items in (images, results)]
-        matched = _matched(lists, [_keys(paths) for paths in lists])
+        matched = _match(lists, [_keys(paths) for paths in lists])
         if matched.pairs:
             return matched
     if len(images) != len(results):
@@ -77,7 +77,7 @@ def _keys(paths: Sequence[Path]) -> list[str]:
     return [Path(os.path.relpath(path, root)).with_suffix("").as_posix() for path in paths]
 
 
-def _matched(lists: Sequence[Sequence[Path]], keys: Sequence[Sequence[str]]) -> Matched:
+def _match(lists: Sequence[Sequence[Path]], keys: Sequence[Sequence[str]]) -> Matched:
     """Names that occur exactly once in both lists."""
     counts = [Counter(names) for names in keys]
     places = {key: k for k, key in enumerate(keys[1])}
@@ -99,7 +99,7 @@ def _matched(lists: Sequence[Sequence[Path]], keys: Sequence[Sequence[str]]) -> 
     return Matched(pairs, left_out)
 
 
-def _listed(names: Sequence[str]) -> str:
+def _join(names: Sequence[str]) -> str:
     """The first few names, and the number of the others."""
     if not names:
         return "no files"

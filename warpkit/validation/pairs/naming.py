@@ -51,7 +51,7 @@ def name_group(answer: Preprocessing, comparison: Comparison, group: Group) -> N
     candidates = _remaining(comparison, group) if exact else group.candidates
     described = []
     for candidate in candidates[:LISTED]:
-        one = _described(comparison, group, candidate)
+        one = _describe(comparison, group, candidate)
         marks = [comparison.mark(k, candidate) for k in group.pairs]
         total = sum(mark.compared for mark in marks)
         share = sum(mark.differing for mark in marks) / max(1, total)
@@ -100,7 +100,7 @@ def _remaining(comparison: Comparison, group: Group) -> list[Candidate]:
     return candidates
 
 
-def _described(comparison: Comparison, group: Group, candidate: Candidate) -> Preprocessing:
+def _describe(comparison: Comparison, group: Group, candidate: Candidate) -> Preprocessing:
     """Describes a candidate; attributes on which its geometries disagree are None."""
     rule, how, _ = candidate
     level = _padding(comparison, group)

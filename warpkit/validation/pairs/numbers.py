@@ -130,7 +130,7 @@ def unchanged(numbers: Numbers) -> Numbers:
     return replace(numbers, variants=tuple(variants), tolerance=EXACT_ROOM, changed=False)
 
 
-def shifted(numbers: Numbers, shift: Levels) -> Numbers:
+def shift_by(numbers: Numbers, shift: Levels) -> Numbers:
     """The numbers with an offset that is larger by whole levels."""
     variants = []
     for values in numbers.variants:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpkit.validation.pairs.comparing import Candidate, Comparison, Mark
-from warpkit.validation.pairs.numbers import shifted
+from warpkit.validation.pairs.numbers import shift_by
 from warpkit.validation.pairs.pool import kinds
 from warpkit.validation.pairs.rules import Arrangement
 from warpkit.validation.programs.arithmetic import Resampling, opencv_names
@@ -150,7 +150,7 @@ class Parting:
         if best is not None and best[1].any():
             shift = best[1]
             padding = [tuple(map(float, np.add(level, shift))) for level in comparison.padding]
-            shifted_numbers = shifted(numbers, shift)
+            shifted_numbers = shift_by(numbers, shift)
             self.comparison = replace(
                 comparison, numbers=shifted_numbers, padding=padding, _marks={}
             )

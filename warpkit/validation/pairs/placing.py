@@ -98,7 +98,7 @@ def place(pair: PicturePair, level: float) -> Place:
     places = []
     for picture in options:
         gray = picture.astype(np.float32).mean(-1)
-        places.append(_placed(gray, result, pair, level))
+        places.append(_place(gray, result, pair, level))
     best = max(range(len(places)), key=lambda k: places[k].correlation)
     if best:
         pair.picture = options[best]
@@ -106,7 +106,7 @@ def place(pair: PicturePair, level: float) -> Place:
     return places[best]
 
 
-def _placed(gray: Gray, result: Gray, pair: PicturePair, level: float) -> Place:
+def _place(gray: Gray, result: Gray, pair: PicturePair, level: float) -> Place:
     answer = Place()
     if gray.std() < 1 or np.ptp(result) <= FLAT * max(1.0, float(np.abs(result).max())):
         answer.flat = True
@@ -296,7 +296,7 @@ def _middle_alike(gray: Gray, part: Gray, size: tuple[int, int]) -> float:
 def _best_turned(gray: Gray, result: Gray) -> tuple[str, float]:
     """The best of all mirrored and turned orientations."""
     marks = []
-    for name, turned in _turned(gray):
+    for name, turned in _turns(gray):
         marks.append((_alike(_shrunk(turned, result.shape), result), name))
         template = _shrunk(result, _small(result.shape))
         lowest = max(template.shape[k] / turned.shape[k] for k in (0, 1))
@@ -314,7 +314,7 @@ def _small(shape: tuple[int, ...]) -> tuple[int, int]:
     return max(8, round(shape[0] * small)), max(8, round(shape[1] * small))
 
 
-def _turned(gray: Gray) -> Iterator[tuple[str, Gray]]:
+def _turns(gray: Gray) -> Iterator[tuple[str, Gray]]:
     for quarters, name in enumerate(("", "a quarter left", "upside down", "a quarter right")):
         turned = np.rot90(gray, quarters)
         if name:
@@ -336,13 +336,13 @@ def _shrunk(gray: Gray, size: tuple[int, ...]) -> Gray:
 def _alike(first_image: Gray, second_image: Gray) -> float:
     """The correlation of two slightly blurred pictures; blur reduces noise of codecs and
     nearest."""
-    first, second = (_blurred(image) for image in (first_image, second_image))
+    first, second = (_blur(image) for image in (first_image, second_image))
     first, second = first - first.mean(), second - second.mean()
     norm = float(np.sqrt((first * first).sum(dtype=np.float64) * (second * second).sum()))
     return float((first * second).sum()) / norm if norm > 1e-9 else 0.0
 
 
-def _blurred(image: Gray) -> Gray:
+def _blur(image: Gray) -> Gray:
     """A Gaussian blur of 0.6 pixels, without the edges."""
     low, high = np.float32(0.166), np.float32(0.668)
     rows = low * (image[:-2] + image[2:]) + high * image[1:-1]

@@ -32,16 +32,16 @@ def identify_pairs_by(
     name: str, images: Sequence[Any], results: Sequence[Any], *, progress: bool
 ) -> Preprocessing:
     """`identify_pairs` for two lists, whose errors it raises."""
-    return _identified(name, images, results, match_lists(name, images, results), progress)
+    return _identify(name, images, results, match_lists(name, images, results), progress)
 
 
 def identify_folders(name: str, images: Path, results: Path, *, progress: bool) -> Preprocessing:
     """`identify_pairs` for two folders, matched by name; no common name is an error."""
     image_files, result_files, matched = match_folders(name, images, results)
-    return _identified(name, image_files, result_files, matched, progress)
+    return _identify(name, image_files, result_files, matched, progress)
 
 
-def _identified(
+def _identify(
     name: str, images: Sequence[Any], results: Sequence[Any], matched: Matched, progress: bool
 ) -> Preprocessing:
     with (
@@ -93,7 +93,7 @@ def _name(name: str, answer: Preprocessing, data: Collection, places: Sequence[P
         return
     placements = [_nearest(k, rules, pairs[k], at[k]) for k in range(len(pairs))]
     measured = numbers.measure(pairs, placements, data.dtype)
-    parting, groups = _parted(pairs, at, rules, measured)
+    parting, groups = _part(pairs, at, rules, measured)
     name_group(answer, parting.comparison, groups[0])
     answer.reasons += open_words(answer, groups, parting.comparison)
     if len(groups) > 1:
@@ -104,7 +104,7 @@ def _name(name: str, answer: Preprocessing, data: Collection, places: Sequence[P
         )
 
 
-def _parted(
+def _part(
     pairs: Sequence[PicturePair],
     places: Sequence[Place],
     rules: Sequence[Arrangement],
@@ -112,7 +112,7 @@ def _parted(
 ) -> tuple[Parting, list[Group]]:
     """The groups; levels that seem changed are first compared as if they were not."""
     if measured.changed:
-        parting, groups = _parted(pairs, places, rules, numbers.unchanged(measured))
+        parting, groups = _part(pairs, places, rules, numbers.unchanged(measured))
         if groups[0].exact:
             return parting, groups
     padding = _common_padding(

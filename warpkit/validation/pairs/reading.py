@@ -145,7 +145,7 @@ def _planes(array: NDArray[Any], layout: str) -> Levels:
 def _original(name: str, item: Any, argument: str) -> tuple[Picture, Picture | None]:
     """A picture (H, W, 3), and the picture in its EXIF orientation."""
     if _is_pil(item):
-        return _opened(item, argument, _both_ways)
+        return _open(item, argument, _both_ways)
     if is_file(item):
         return _from_file(name, item, _both_ways)
     array = _array(name, item, argument)
@@ -164,7 +164,7 @@ def _original(name: str, item: Any, argument: str) -> tuple[Picture, Picture | N
 def _result(name: str, item: Any, argument: str) -> tuple[NDArray[Any], Tables | None]:
     """A result as it is, and its tables if it is a JPEG file."""
     if _is_pil(item):
-        return _opened(item, argument, _with_tables)
+        return _open(item, argument, _with_tables)
     if is_file(item):
         return _from_file(name, item, _with_tables)
     array = _array(name, item, argument)
@@ -200,10 +200,10 @@ def _from_file(name: str, path: Any, read: Callable[[Any], Any]) -> Any:
         reason = "no such file" if isinstance(error, FileNotFoundError) else "not an image"
         raise UnreadableError(f"{path} ({reason})") from None
     with file:
-        return _opened(file, str(path), read)
+        return _open(file, str(path), read)
 
 
-def _opened(image: Any, label: str, read: Callable[[Any], Any]) -> Any:
+def _open(image: Any, label: str, read: Callable[[Any], Any]) -> Any:
     """Applies `read` to a PIL image; a broken file can raise nearly any error in Pillow."""
     try:
         image.load()

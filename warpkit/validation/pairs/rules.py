@@ -59,7 +59,7 @@ def _best_geometries(places: Sequence[Place]) -> tuple[list[Geometry], set[int]]
         [place.whole for place in places if place.whole is not None],
         [look for place in places if (look := place.cropped or place.whole) is not None],
     ]
-    proposed = dict.fromkeys(g for views in looks if views for g in _proposed(views))
+    proposed = dict.fromkeys(g for views in looks if views for g in _propose(views))
     sure = sorted(places, key=lambda place: -place.correlation)[:SEEDS]
     for place in sure:
         for look in (place.whole, place.cropped):
@@ -81,7 +81,7 @@ def _fits(geometry: Geometry, place: Place) -> bool:
     return any(look is not None and agrees(geometry, look) for look in looks)
 
 
-def _proposed(looks: Sequence[Look]) -> list[Geometry]:
+def _propose(looks: Sequence[Look]) -> list[Geometry]:
     """Geometries from all looks together; if nothing fits them all, from pairs of looks."""
     spread = _spread(looks)
     proposals = geometries(spread[1:], spread[0])

@@ -101,7 +101,7 @@ def smooth(levels: Tensor, placement: Placement, how: Resampling) -> Tensor:
     if how.arithmetic in ZOOMS:
         return resize(levels, size, **zoom_options(how))
     if how.aligned == "corners":
-        return _aligned(levels, size, how)
+        return _resize_by_corners(levels, size, how)
     if how.arithmetic == "tensorflow":
         kind = f"antialiased_{how.interpolation}" if how.antialias else how.interpolation
         return weights.resized(levels, size, kind, how.aligned)
@@ -161,7 +161,7 @@ def _by_factor(levels: Tensor, placement: Placement, how: Resampling) -> Tensor:
     )
 
 
-def _aligned(levels: Tensor, size: Pair, how: Resampling) -> Tensor:
+def _resize_by_corners(levels: Tensor, size: Pair, how: Resampling) -> Tensor:
     """F.interpolate of (..., C, H, W) with align_corners=True."""
     batch = levels if levels.ndim == 4 else levels[None]
     result = F.interpolate(batch, size, mode=how.interpolation, align_corners=True)

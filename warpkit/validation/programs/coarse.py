@@ -29,13 +29,13 @@ def difference(
     numbers = _numbers(measured, levels)
     wrong, expected, level = _wrong(measured, twin_levels, numbers, values)
     if 0 < wrong.mean() < REFITTED and not is_discrete(twin_levels):
-        values = refitted(measured, twin_levels, levels, values)
+        values = refit(measured, twin_levels, levels, values)
         wrong, expected, level = _wrong(measured, twin_levels, numbers, values)
     apart = np.abs(numbers - expected) / level
     return float(wrong.mean()), float(apart.max(initial=0)), int(wrong.sum())
 
 
-def refitted(measured: Measured, twin_levels: Array, levels: Array, values: Values) -> Values:
+def refit(measured: Measured, twin_levels: Array, levels: Array, values: Values) -> Values:
     """Gain and offset from all values of a picture, if they are near those of flat ones."""
     gains, offsets = [], []
     for k, (plane, numbers) in enumerate(

@@ -38,7 +38,7 @@ CV2 = {
 }
 
 
-def written(answer: Any, library: object) -> str:
+def write_code(answer: Any, library: object) -> str:
     """The code of `Preprocessing.to_code`."""
     name = checks.check_name("to_code", "library", library, LIBRARIES)
     twin: Twin | None = answer.twin

@@ -162,7 +162,7 @@ def compare(
     a, b = first[0], second[0]
     result = PipelineComparison(a, b, names=(_name_of(first[1]), _name_of(second[1])))
     result.pictures = [one.name for one in pictures]
-    programs = [_asked(answer, function) for answer, function in (first, second)]
+    programs = [_program_of(answer, function) for answer, function in (first, second)]
     drifts: list[Drift | None] = []
     scenes, missing, counts = [], [], Counts()
     for source in pictures:
@@ -194,7 +194,7 @@ def _name_of(function: Any) -> str:
     return f"{module}.{name}"
 
 
-def _asked(answer: Preprocessing, function: Callable[[Any], Any]) -> Program:
+def _program_of(answer: Preprocessing, function: Callable[[Any], Any]) -> Program:
     """The program with its known layout, for more calls."""
     program = Program(function, answer.takes or "array", lambda words: None)
     program.allowed = 1 << 30

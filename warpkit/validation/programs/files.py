@@ -22,7 +22,7 @@ from warpkit.validation.programs.geometry import Geometry, Placement
 from warpkit.validation.programs.jpeg import Jpeg
 from warpkit.validation.programs.pictures import Picture
 from warpkit.validation.programs.program import Program, RefusedError
-from warpkit.validation.programs.twin import placed_without_resize
+from warpkit.validation.programs.twin import place_without_resize
 from warpkit.validation.programs.values import KNOWN_WEIGHTS, LIBRARY_WEIGHTS, Values
 
 Pair = tuple[int, int]
@@ -138,7 +138,7 @@ def _distances(
     height, width = picture.shape[:2]
     index = torch.arange(1, height * width + 1, dtype=torch.float64, device="cpu")
     source = (
-        placed_without_resize(index.reshape(1, height, width), placement)[0].long() - 1
+        place_without_resize(index.reshape(1, height, width), placement)[0].long() - 1
     )  # -1 in the padding
     y, x = source // width, source % width
     rows, columns = (_part(at[source >= 0], side) for at, side in ((y, height), (x, width)))
@@ -155,7 +155,7 @@ def _distances(
             decoded = file.function(image.expand(len(qualities), -1, -1, -1).contiguous())
             decoded = decoded[..., y[visible] - rows.start, x[visible] - columns.start]
             decoded = decoded if order == "RGB" else decoded.flip(1)
-            apart = [_apart(levels.double(), target) for levels in _ordered(decoded, len(target))]
+            apart = [_apart(levels.double(), target) for levels in _orders(decoded, len(target))]
             least = torch.stack(apart).amin(0).tolist()
             for quality, far in zip(QUALITIES, least, strict=True):
                 distances[Jpeg(quality, subsampling, order)] = far
@@ -174,7 +174,7 @@ def _inside(at: Tensor, part: slice, side: int) -> Tensor:
     return (at >= low) & (at < high)
 
 
-def _ordered(decoded: Tensor, channels: int) -> Iterator[Tensor]:
+def _orders(decoded: Tensor, channels: int) -> Iterator[Tensor]:
     """Levels (Q, 3, K) in each order of channels, or as each gray sum: (Q, C, K)."""
     if channels == 3:
         yield decoded

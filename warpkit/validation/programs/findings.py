@@ -173,7 +173,7 @@ def _files(first: Preprocessing, second: Preprocessing) -> list[Claim]:
     """A finding about JPEG files that come first."""
     if first.file == second.file or None in (first.gain, second.gain):
         return []
-    text = f"A {wording.filed(first)}, B {wording.filed(second)}"
+    text = f"A {wording.file(first)}, B {wording.file(second)}"
     return [Claim("jpeg", text, lambda a, b: (a, replace(a, jpeg=b.jpeg)))]
 
 
@@ -190,13 +190,13 @@ def _geometry(first: Preprocessing, second: Preprocessing) -> list[Claim]:
         rounded = () if first.rule == second.rule else ("rounding", "before_rounding")
         claims.append(Claim("size", text, _geometry_change(*sized, *rounded), always=True))
     elif _canvas(first) != _canvas(second):
-        text = f"A {wording.returned(first)}, B {wording.returned(second)}"
+        text = f"A {wording.result(first)}, B {wording.result(second)}"
         claims.append(Claim("size", text, _geometry_change("window", "stride"), always=True))
     if first.crop != second.crop:
-        text = f"A {wording.cropped(first)}; B {wording.cropped(second)}"
+        text = f"A {wording.crop(first)}; B {wording.crop(second)}"
         claims.append(Claim("crop", text, _geometry_change("window", "crop_rounding")))
     if first.pad != second.pad:
-        text = f"A {wording.padded(first)}; B {wording.padded(second)}"
+        text = f"A {wording.pad(first)}; B {wording.pad(second)}"
         claims.append(Claim("pad", text, _pad_change, always=True))
     if first.twin and second.twin and first.rule == second.rule:
         claims += _rounded(first, second, first.twin.geometry, second.twin.geometry)
@@ -278,7 +278,7 @@ def _resize(first: Preprocessing, second: Preprocessing) -> list[Claim]:
         return []  # findings of warps include them
     claims: list[Claim] = []
     if (first.aligned, first.scale) != (second.aligned, second.scale):
-        text = wording.shifted(first, second)
+        text = wording.shift(first, second)
         claims.append(Claim("shift", text, _resampling_change("aligned", "scale")))
     a, b = ((p.interpolation or "").removesuffix("_exact") for p in (first, second))
     if a != b:
@@ -344,11 +344,11 @@ def _numbers(first: Preprocessing, second: Preprocessing) -> list[Claim]:
         text = "channels reversed" if {a, b} == {"RGB", "BGR"} else f"A is {a}, B {b}"
         claims.append(Claim("channels", f"{text} (A {a}, B {b})", _channel_change))
     if not _close(first, second):
-        text = f"A is {wording.scaled(first)}, B {wording.scaled(second)}"
+        text = f"A is {wording.scale(first)}, B {wording.scale(second)}"
         claims.append(Claim("values", text, _value_change))
     arranged = ("layout", "batched", "dtype")
     if any(getattr(first, name) != getattr(second, name) for name in arranged):
-        text = f"A returns {wording.arranged(first)}, B {wording.arranged(second)}"
+        text = f"A returns {wording.layout(first)}, B {wording.layout(second)}"
         axes = (first.layout, first.batched) != (second.layout, second.batched)
         claims.append(Claim("layout", text, lambda a, b: (a, a), always=True, reshapes=axes))
     return claims

@@ -35,7 +35,7 @@ def geometries(looks: Sequence[Look], base: Look) -> list[Geometry]:
     """All rules that agree with the looks; looks: tall, wide, square, long and small pictures, if
     known."""
     every = [base, *looks]
-    proposed = list(dict.fromkeys(_proposed(every)))
+    proposed = list(dict.fromkeys(_propose(every)))
     return [geometry for geometry in proposed if all(agrees(geometry, look) for look in every)]
 
 
@@ -113,7 +113,7 @@ def _content_of_padded(
     return edges[0][0], edges[1][0], edges[0][1], edges[1][1]
 
 
-def _proposed(looks: Sequence[Look]) -> Iterator[Geometry]:
+def _propose(looks: Sequence[Look]) -> Iterator[Geometry]:
     """Every rule that may fit, with every rounding; most of them do not agree."""
     windows = {look.window for look in looks}
     window = looks[0].window if len(windows) == 1 else None
@@ -168,7 +168,7 @@ def _rules(looks: Sequence[Look], window: tuple[int, int] | None) -> Iterator[Ge
     shapes = np.array([(look.height, look.width) for look in ramps])
     scale = sides / shapes
     if np.abs(scale - 1).max() < 0.25 or (window is None and np.abs(scale[0] - 1).max() < 0.25):
-        yield from _kept(looks, scale)
+        yield from _keep(looks, scale)
     if window is None and np.ptp(np.median(scale, 1)) < 0.1 * np.median(scale):
         yield from proposals.by_factor(looks, float(np.median(scale)))
     yield from _fixed(looks, sides, window)
@@ -186,7 +186,7 @@ def _rules(looks: Sequence[Look], window: tuple[int, int] | None) -> Iterator[Ge
         yield from _squares(ramps, sides, window)
 
 
-def _kept(looks: Sequence[Look], scale: Any) -> Iterator[Geometry]:
+def _keep(looks: Sequence[Look], scale: Any) -> Iterator[Geometry]:
     if np.abs(scale - 1).max() < ALIKE:
         yield Geometry("keep")
     windows = {look.window for look in looks}

@@ -32,7 +32,7 @@ def as_pictures(name: str, images: Any) -> list[NamedPicture]:
         shapes = ((480, 640), (500, 375), (333, 333))
         kinds = (made.smooth, made.noise, made.smooth)
         result = [kind(*shape, k + 1) for k, (kind, shape) in enumerate(zip(kinds, shapes))]  # noqa: B905
-        return [_named(picture, "built-in") for picture in result]
+        return [_with_name(picture, "built-in") for picture in result]
     sources: list[Any] = [images] if _is_one(images) else list(images)
     if not sources:
         checks.fail(name, "images", "at least one image", "none")
@@ -40,7 +40,7 @@ def as_pictures(name: str, images: Any) -> list[NamedPicture]:
     for k, image in enumerate(sources):
         picture = _picture(name, f"images[{k}]", image)
         label = str(image) if isinstance(image, (str, PathLike)) else f"image {k + 1}"
-        result.append(_named(picture, label))
+        result.append(_with_name(picture, label))
     return result
 
 
@@ -63,7 +63,7 @@ def parting_pictures(
         probes = made.probes(max(24, *map(max, sides)))
         apart = [shape for shape in probes if _parts(first, second, shape, part)]
         pictures += [made.smooth(*shape, 4 + k) for k, shape in enumerate(apart[:PARTING])]
-    return [_named(picture, "built-in, where sides are rounded apart") for picture in pictures]
+    return [_with_name(picture, "built-in, where sides are rounded apart") for picture in pictures]
 
 
 def _parts(first: Geometry, second: Geometry, shape: tuple[int, int], part: str) -> bool:
@@ -74,7 +74,7 @@ def _parts(first: Geometry, second: Geometry, shape: tuple[int, int], part: str)
     return one.size == other.size and one.corner != other.corner
 
 
-def _named(picture: Picture, label: str) -> NamedPicture:
+def _with_name(picture: Picture, label: str) -> NamedPicture:
     return NamedPicture(picture, f"{label} ({picture.shape[0]} x {picture.shape[1]})")
 
 

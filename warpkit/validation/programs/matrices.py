@@ -20,7 +20,7 @@ NEAR_OF_NEAREST = 0.08
 """Pixels: how far the corners of a picture may move when a matrix is rounded to simple numbers."""
 
 
-def applied(matrix: Array, points: Array) -> Array:
+def apply(matrix: Array, points: Array) -> Array:
     """Points (N, 2) under a matrix."""
     if len(matrix) == 3:
         mapped = points @ matrix[:, :2].T + matrix[:, 2]
@@ -28,7 +28,7 @@ def applied(matrix: Array, points: Array) -> Array:
     return points @ matrix[:, :2].T + matrix[:, 2]
 
 
-def inverted(matrix: Array) -> Array:
+def invert(matrix: Array) -> Array:
     """The inverse, of the same shape; a perspective one ends in 1."""
     if len(matrix) == 3:
         inverse = np.linalg.inv(matrix)
@@ -61,12 +61,12 @@ def nearby(matrix: Array, shape: Pair, room: float) -> Iterator[Array]:
     `getRotationMatrix2D`, in float64 and as float32."""
     height, width = shape
     corners = np.array([(0, 0), (width, 0), (0, height), (width, height)], float)
-    wanted = applied(matrix, corners)
+    wanted = apply(matrix, corners)
     tried: set[bytes] = set()
     for candidate in _simple(matrix):
         single = candidate.astype(np.float32).astype(np.float64)
         for one in (candidate, single):
-            near = np.abs(applied(one, corners) - wanted).max() < room
+            near = np.abs(apply(one, corners) - wanted).max() < room
             if near and (one + 0.0).tobytes() not in tried:
                 tried.add((one + 0.0).tobytes())
                 yield one + 0.0  # no -0
@@ -76,10 +76,10 @@ def nearby(matrix: Array, shape: Pair, room: float) -> Iterator[Array]:
 def nearby_perspectives(matrix: Array, size: Pair, room: float) -> Iterator[Array]:
     """As `nearby` for a perspective matrix and the size (h, w) of its result: rounded entries of it
     or its inverse, and `getPerspectiveTransform` of four simple points to the result's corners."""
-    places, rims = inverted(matrix), tuple(_rims(size))
-    wanted = applied(places, rims[0])
+    places, rims = invert(matrix), tuple(_rims(size))
+    wanted = apply(places, rims[0])
     for candidate in _simple_perspectives(matrix, places, rims):
-        apart = np.abs(applied(inverted(candidate), rims[0]) - wanted).max()
+        apart = np.abs(apply(invert(candidate), rims[0]) - wanted).max()
         if apart < room:
             yield candidate + 0.0  # no -0
     yield matrix
@@ -95,13 +95,13 @@ def _rims(size: Pair) -> Iterator[Array]:
 def _simple_perspectives(matrix: Array, places: Array, rims: tuple[Array, ...]) -> Iterator[Array]:
     for to in (1.0, 0.5, 0.25, 0.1, 0.01):
         for rim in rims:
-            corners = (np.round(applied(places, rim) / to) * to).astype(np.float32)
+            corners = (np.round(apply(places, rim) / to) * to).astype(np.float32)
             yield np.asarray(getPerspectiveTransform(corners, rim))
-            yield inverted(np.asarray(getPerspectiveTransform(rim, corners)))
+            yield invert(np.asarray(getPerspectiveTransform(rim, corners)))
     digits = np.array([[0, 0, -1], [0, 0, -1], [3, 3, 0]])
     for more in range(1, 7):
         yield _to_digits(matrix, digits + more)
-        yield inverted(_to_digits(places, digits + more))
+        yield invert(_to_digits(places, digits + more))
 
 
 def _to_digits(matrix: Array, digits: Array) -> Array:
@@ -111,13 +111,13 @@ def _to_digits(matrix: Array, digits: Array) -> Array:
 
 
 def _simple(matrix: Array) -> Iterator[Array]:
-    inverse = inverted(matrix)
+    inverse = invert(matrix)
     for digits in range(1, 7):
-        yield _rounded(matrix, digits)
-        yield inverted(_rounded(inverse, digits))
+        yield _round(matrix, digits)
+        yield invert(_round(inverse, digits))
     for most in (32, 256, 1024):
         yield _fractions(matrix, most)
-        yield inverted(_fractions(inverse, most))
+        yield invert(_fractions(inverse, most))
     angle = float(np.degrees(np.arctan2(matrix[0, 1], matrix[0, 0])))
     scale = float(np.hypot(matrix[0, 1], matrix[0, 0]))
     for digits in (0, 1, 2, 3):
@@ -131,7 +131,7 @@ def _simple(matrix: Array) -> Iterator[Array]:
                 yield np.asarray(getRotationMatrix2D((x, y), turned, scaled))
 
 
-def _rounded(matrix: Array, digits: int) -> Array:
+def _round(matrix: Array, digits: int) -> Array:
     """Linear entries rounded to `digits` decimals, offsets to one less, at least to none."""
     rounded = np.round(matrix, digits)
     rounded[:, 2] = np.round(matrix[:, 2], max(0, digits - 1))

@@ -30,7 +30,7 @@ class Nearest:
     difference: Difference
 
 
-def said_nearest(how: Resampling | None, difference: Difference) -> str:
+def nearest_words(how: Resampling | None, difference: Difference) -> str:
     """A sentence about the nearest resize."""
     if not np.isfinite(difference.largest):
         return "No resize that is known gives these numbers."

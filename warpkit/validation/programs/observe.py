@@ -137,7 +137,7 @@ def _line(
         y, x = (top + bottom) // 2, (left + right) // 2
         one = numbers[:, top:bottom, x : x + 1] if axis == 0 else numbers[:, y : y + 1, left:right]
         levels = values.as_levels(one.astype(np.float64)).mean(0).ravel()
-        line = _fitted(levels, low, high)
+        line = _fit(levels, low, high)
         begin, end = content[axis], content[axis + 2]
         line = line[0], line[1] - line[0] * begin
         room = 2 * abs(line[0]) + 2
@@ -148,7 +148,7 @@ def _line(
     return line
 
 
-def _fitted(levels: Array, low: float, high: float) -> Line:
+def _fit(levels: Array, low: float, high: float) -> Line:
     """Slope and offset from a ramp's levels, starting at the first pixel that shows the picture."""
     places = np.arange(len(levels))
     good = (levels > 8) & (levels < 247)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from warpkit.validation.programs.matrices import applied
+from warpkit.validation.programs.matrices import apply
 
 Array = NDArray[Any]
 
@@ -32,16 +32,16 @@ def perspective(at: Sequence[Array], good: NDArray[np.bool_]) -> Array | None:
     matrix, near = np.eye(3), np.ones(len(x), bool)
     for room in (np.inf, np.inf, 6.0, 3.0, 3.0):
         if np.isfinite(room):
-            near = np.abs(applied(matrix, pixels) - positions).max(1) < room
+            near = np.abs(apply(matrix, pixels) - positions).max(1) < room
         if near.sum() < 0.5 * len(x):
             return None
-        matrix = _weighed(pixels[near], positions[near], matrix)
-    bent = _weighed(pixels[near], positions[near], np.eye(3), bends=False)
-    flat = np.abs(applied(bent, pixels[near]) - applied(matrix, pixels[near])).max()
+        matrix = _weighted_fit(pixels[near], positions[near], matrix)
+    bent = _weighted_fit(pixels[near], positions[near], np.eye(3), bends=False)
+    flat = np.abs(apply(bent, pixels[near]) - apply(matrix, pixels[near])).max()
     return matrix if np.isfinite(matrix).all() and flat > BENT else None
 
 
-def _weighed(pixels: Array, positions: Array, before: Array, *, bends: bool = True) -> Array:
+def _weighted_fit(pixels: Array, positions: Array, before: Array, *, bends: bool = True) -> Array:
     """The matrix (3, 3) with the least distances of pixels (N, 2) to places (N, 2), to first order.
 
     before: one nearby, whose w makes equations into distances. bends: False leaves w at 1."""

@@ -79,7 +79,7 @@ def identify_by(
         for takes in kinds:
             program = Program(function, takes, advance)
             try:
-                answer = _identified(program)
+                answer = _identify(program)
             except RefusedError as error:
                 refused.append(error)
                 calls += program.calls
@@ -89,13 +89,15 @@ def identify_by(
             if answer.known and not _idle(answer, program):
                 break
     if not answers:
-        raise ValueError(f"{name}: `{argument}` {_said(refused, kinds)}") from refused[0].__cause__
+        raise ValueError(f"{name}: `{argument}` {_errors_text(refused, kinds)}") from refused[
+            0
+        ].__cause__
     best = min(answers, key=lambda f: (f.pipeline is None, bool(f.differing), _changes_little(f)))
     best.calls = calls
     return best
 
 
-def _said(refused: Sequence[RefusedError], kinds: Sequence[str]) -> str:
+def _errors_text(refused: Sequence[RefusedError], kinds: Sequence[str]) -> str:
     """The errors of a program that accepts no kind of picture; equal ones are merged."""
     errors = {(type(error.__cause__), str(error.__cause__)) for error in refused}
     others = [error for error, kind in zip(refused, kinds, strict=False) if kind not in FILES]
@@ -113,7 +115,7 @@ def _changes_little(answer: Preprocessing) -> bool:
     return is_kept and (answer.jpeg, answer.before, answer.multiple) == (None, None, None)
 
 
-def _identified(program: Program) -> Preprocessing:
+def _identify(program: Program) -> Preprocessing:
     """All steps for one kind of picture. Raises RefusedError if it accepts no picture."""
     answer = Preprocessing(takes=program.takes)
     asked = False

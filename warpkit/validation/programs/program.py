@@ -87,7 +87,7 @@ class Program:
             raise NotKnownError(f"{self.allowed} calls of the program were not enough to tell.")
         self.calls += 1
         self.advance(f"{picture.shape[0]} x {picture.shape[1]}")
-        with _given(picture, self.takes) as argument:
+        with _argument_of(picture, self.takes) as argument:
             return self._read(self._returned(picture, argument))
 
     def _returned(self, picture: Picture, argument: Any) -> Any:
@@ -215,7 +215,7 @@ def _picture_of(returned: Any) -> Any:
 
 
 @contextmanager
-def _given(picture: Picture, takes: str) -> Iterator[Any]:
+def _argument_of(picture: Picture, takes: str) -> Iterator[Any]:
     """A new copy of a picture, of the kind that the program takes; a file exists until the end."""
     if takes == "array":
         yield picture.copy()

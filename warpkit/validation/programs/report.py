@@ -119,9 +119,9 @@ class Preprocessing:
             return image.astype(np.uint8)
         <BLANKLINE>
         """
-        from warpkit.validation.programs.code import written
+        from warpkit.validation.programs.code import write_code
 
-        return written(self, library)
+        return write_code(self, library)
 
     def as_dict(self) -> dict[str, Any]:
         """Plain numbers, words and lists, for JSON; without the pipeline."""
@@ -145,10 +145,10 @@ class Preprocessing:
 def _sentences(answer: Preprocessing) -> list[str]:
     """Sentences in the order of the program's steps, then the proof, then what is unknown."""
     sentences = [
-        _returned(answer),
-        _sized(answer),
-        _resized(answer),
-        _windowed(answer),
+        _result_sentence(answer),
+        _size_sentence(answer),
+        _resize_sentence(answer),
+        _window_sentence(answer),
         _numbers(answer),
     ]
     if answer.compared:
@@ -165,7 +165,7 @@ def _sentences(answer: Preprocessing) -> list[str]:
     return [*sentences, answer.raised or "", *answer.reasons]
 
 
-def _returned(answer: Preprocessing) -> str:
+def _result_sentence(answer: Preprocessing) -> str:
     kinds = {"pil": "a PIL image", "array": "an array", "tensor": "a tensor"}
     kinds |= {"file": "a file's path", "bytes": "a file's bytes"}
     if answer.takes is None:
@@ -176,7 +176,7 @@ def _returned(answer: Preprocessing) -> str:
     return f"It takes {kinds[answer.takes]} and returns {answer.layout}{batch}, {answer.dtype}."
 
 
-def _sized(answer: Preprocessing) -> str:
+def _size_sentence(answer: Preprocessing) -> str:
     file = answer.file
     filed = "" if file is None else f"First it writes and reads {file}. "
     if answer.rule is None:
@@ -190,7 +190,7 @@ def _sized(answer: Preprocessing) -> str:
         "factor": f"Both sides are multiplied by {size}",
         "height": f"The height becomes {size}",
         "area": f"The aspect is kept, with {_budget(answer.size)} pixels",
-        "warp": f"{_warped(answer.matrix)} gives {size}",
+        "warp": f"{_warp_words(answer.matrix)} gives {size}",
     }[answer.rule]
     if isinstance(answer.size, tuple) and answer.rule in ("shortest", "longest"):
         side = "around" if answer.rule == "shortest" else "inside"
@@ -205,10 +205,10 @@ def _sized(answer: Preprocessing) -> str:
         text += "; small pictures are left as they are"
     if answer.shrink is False:
         text += "; large pictures are left as they are"
-    return filed + _said_before(answer) + text + "."
+    return filed + _words_before(answer) + text + "."
 
 
-def _warped(matrix: tuple[Any, ...] | None) -> str:
+def _warp_words(matrix: tuple[Any, ...] | None) -> str:
     """A warp's matrix in words."""
     if matrix is None:
         return "A fixed warp"
@@ -230,7 +230,7 @@ def _budget(size: Any) -> str:
     return f"{least:,} to {most:,}" if least else f"at most {most:,}"
 
 
-def _said_before(answer: Preprocessing) -> str:
+def _words_before(answer: Preprocessing) -> str:
     if answer.before is None:
         return ""
     kind, what = answer.before
@@ -249,7 +249,7 @@ def _said_before(answer: Preprocessing) -> str:
     return f"First the picture is padded to a square with {what}. "
 
 
-def _resized(answer: Preprocessing) -> str:
+def _resize_sentence(answer: Preprocessing) -> str:
     if answer.interpolation is None:
         return ""
     libraries = {"pillow": "Pillow's", "torchvision": "torchvision's (8 bits)"}
@@ -279,7 +279,7 @@ def _resized(answer: Preprocessing) -> str:
     return text + "."
 
 
-def _windowed(answer: Preprocessing) -> str:
+def _window_sentence(answer: Preprocessing) -> str:
     sentences = []
     if answer.crop is not None:
         sentences.append(f"The centre is cropped to {answer.crop[0]} x {answer.crop[1]}.")
@@ -291,7 +291,7 @@ def _windowed(answer: Preprocessing) -> str:
     return " ".join(sentences)
 
 
-def _listed(numbers: tuple[float, ...]) -> str:
+def _join(numbers: tuple[float, ...]) -> str:
     """One number if all are equal."""
     return f"{numbers[0]:g}" if len(set(numbers)) == 1 else f"({', '.join(map(str, numbers))})"
 
@@ -307,7 +307,7 @@ def _numbers(answer: Preprocessing) -> str:
         return f"{text}, levels 0 to 255."
     statistics = mean_and_std(answer.gain, answer.offset, answer.dtype)
     if statistics is not None:
-        mean, std = (_listed(numbers) for numbers in statistics)
+        mean, std = (_join(numbers) for numbers in statistics)
         text += f", mean {mean}, std {std}"
     if len(set(answer.gain)) == len(set(answer.offset)) == 1:
         return f"{text}: {answer.gain[0]:.6g} * level + {answer.offset[0]:.6g}."

@@ -21,7 +21,7 @@ from warpkit.validation.programs.arithmetic import (
     rare_candidates,
 )
 from warpkit.validation.programs.geometry import Geometry, Placement, most_telling
-from warpkit.validation.programs.nearest import UNLIKE, Difference, Nearest, said_nearest
+from warpkit.validation.programs.nearest import UNLIKE, Difference, Nearest, nearest_words
 from warpkit.validation.programs.pictures import Picture
 from warpkit.validation.programs.program import NotKnownError, Program, RefusedError
 from warpkit.validation.programs.twin import Twin
@@ -133,7 +133,7 @@ class Search:
             return
         twin, image = self.twin(self.all_geometries[0], self.pairs[0]), torch.from_numpy(picture)
         expected = twin.levels_at(image.movedim(-1, 0), placement).numpy()
-        values = coarse.refitted(self.measured, expected, levels, self.pairs[0][1])
+        values = coarse.refit(self.measured, expected, levels, self.pairs[0][1])
         self.pairs = [(how, values) for how, _ in self.pairs]
 
     def _by_variant(self, levels: Array, values: Values) -> Array:
@@ -174,7 +174,7 @@ class Search:
         if not fits:
             difference, _, pair = min(trials, key=lambda f: (f[0].share, f[0].largest))
             self.nearest = Nearest(pair[0], difference)
-            raise NotKnownError(said_nearest(pair[0], difference))
+            raise NotKnownError(nearest_words(pair[0], difference))
         placement = fits[0][1]
         self.geometries = [g for g in self.geometries if g.placement(height, width) == placement]
         self.pairs = [pair for _, placed, pair in fits if placed == placement]

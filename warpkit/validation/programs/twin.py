@@ -47,7 +47,7 @@ class Twin:
             if values.sum != "floats" and resized.dtype != torch.uint8:
                 resized = resized.clamp(0, 255).round().to(torch.uint8)
             resized = values.gray(resized)
-        return windowed(resized.double(), placement, self.padding)
+        return to_window(resized.double(), placement, self.padding)
 
     def numbers(self, images: Tensor) -> Tensor:
         """The program's numbers (N, C, h, w) for images (N, 3, H, W) uint8."""
@@ -66,7 +66,7 @@ class Twin:
         levels, placement = _cut(levels, placement, self.padding)
         if self.resampling is not None and placement.size != tuple(levels.shape[-2:]):
             levels = smooth(levels.contiguous(), placement, self.resampling)
-        levels = windowed(levels, placement, self.padding)
+        levels = to_window(levels, placement, self.padding)
         return self.values.as_numbers(levels)
 
     def pipeline(self) -> attacks.Pipeline:
@@ -94,11 +94,11 @@ class Twin:
         return resample(image.contiguous(), placement, self.resampling)
 
 
-def placed_without_resize(image: Tensor, placement: Placement) -> Tensor:
+def place_without_resize(image: Tensor, placement: Placement) -> Tensor:
     """Images (..., C, H, W), cut or padded with 0 before and after a resize that changes
     nothing."""
     cut, left = _cut(image, placement, (0.0,))
-    return windowed(cut, left, (0.0,))
+    return to_window(cut, left, (0.0,))
 
 
 def _cut(
@@ -129,7 +129,7 @@ def _canvas(image: Tensor, size: tuple[int, int], padding: tuple[float, ...]) ->
     return level[:, None, None].expand(*image.shape[:-3], channels, *size).clone()
 
 
-def windowed(levels: Tensor, placement: Placement, padding: tuple[float, ...]) -> Tensor:
+def to_window(levels: Tensor, placement: Placement, padding: tuple[float, ...]) -> Tensor:
     """Crop a resized picture (..., C, h, w) to the window, or pad it."""
     (h, w), (rows, columns), (top, left) = placement.size, placement.window, placement.corner
     if (top, left) == (0, 0) and (h, w) == (rows, columns):

@@ -136,7 +136,7 @@ class Measured:
 def measure(program: Program) -> Measured:
     """Measure on flat pictures: black, white, red, green, blue and two grays."""
     shots = _shots(program, FLAT)
-    views = {name: _seen(program, colour) for name, colour in FLAT.items()}
+    views = {name: _colour_of(program, colour) for name, colour in FLAT.items()}
     rows, columns = _shown(shots)
     row, column = (rows.min() + rows.max()) // 2, (columns.min() + columns.max()) // 2
     at = {name: shot[:, row, column] for name, shot in shots.items()}
@@ -206,7 +206,7 @@ def _shots(program: Program, names: Iterable[str]) -> dict[str, Array]:
     return shots
 
 
-def _seen(program: Program, colour: Sequence[int]) -> Colour:
+def _colour_of(program: Program, colour: Sequence[int]) -> Colour:
     """A colour as the resize sees it; a file keeps flat pictures flat."""
     red, green, blue = program.after_file(pictures.flat(8, 8, colour))[0, 0].tolist()
     return red, green, blue
@@ -239,12 +239,12 @@ def _line_of_grays(
     program: Program, at: dict[str, Array], place: tuple[int, int], dtype: str
 ) -> tuple[Array, Array]:
     """Gain and offset from many flat grays, as each coarse number has a rounding error."""
-    levels = [float(_seen(program, FLAT[name])[0]) for name in ("black", "white")]
+    levels = [float(_colour_of(program, FLAT[name])[0]) for name in ("black", "white")]
     numbers = [at["black"], at["white"]]
     for level in GRAYS:
         shot = program(pictures.flat(*program.shape, (level,) * 3))
         numbers.append(shot[:, place[0], place[1]])
-        levels.append(float(_seen(program, (level,) * 3)[0]))
+        levels.append(float(_colour_of(program, (level,) * 3)[0]))
     return line(np.array(levels), np.stack(numbers), dtype, zero=not at["black"].any())
 
 
@@ -301,11 +301,11 @@ def _gray(
         text = "Channels are mixed by no sum that is known"
         raise NotKnownError(f"{text}: {matrix.round(3).tolist()}.")
     generator = np.random.default_rng(24)
-    colours = [_seen(program, FLAT[name]) for name in FLAT]
+    colours = [_colour_of(program, FLAT[name]) for name in FLAT]
     numbers = [at[name] for name in FLAT]
     for colour in generator.integers(0, 256, (COLOURS, 3)).tolist():
         numbers.append(program(pictures.flat(*program.shape, colour))[:, place[0], place[1]])
-        colours.append(_seen(program, colour))
+        colours.append(_colour_of(program, colour))
     got, inputs = np.stack(numbers), torch.tensor(colours, dtype=torch.uint8, device="cpu")
     mean = matrix.mean(0)
     fits: list[tuple[float, Values]] = []

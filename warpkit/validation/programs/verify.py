@@ -126,7 +126,7 @@ def prove(
     many pictures."""
     proof = Proof()
     refused = 0
-    fixed = _fixed(near, seed, search.aside, twin) if last else _scaled(near, seed, SCALES)
+    fixed = _fixed(near, seed, search.aside, twin) if last else _probes_at(near, seed, SCALES)
     needed = len(fixed)
     again: list[ProofPicture] = []  # to separate the effects of content, aspect and size
     any_others = _others(near, seed)
@@ -169,15 +169,15 @@ def _fixed(
     near: tuple[int, int], seed: int, aside: Sequence[tuple[int, int]], twin: Twin
 ) -> list[ProofPicture]:
     """The pictures of the last proof, for any size of results."""
-    probes = _scaled(near, seed, SCALES)
+    probes = _probes_at(near, seed, SCALES)
     for number, content in zip((0, 2, 3, 4), CONTENTS, strict=True):
         probes[number] = probes[number]._replace(content=content)
     geometry = twin.geometry
     # all scales are alike, or large pictures are kept, at their own cost
     follows = geometry.rule in ("keep", "factor") or not geometry.shrink
     if twin.resampling is not None:
-        probes += _scaled(near, seed + 1, LAST_SCALES[-1:] if follows else LAST_SCALES)
-        between = _scaled(near, seed + 2, [BETWEEN])[0]
+        probes += _probes_at(near, seed + 1, LAST_SCALES[-1:] if follows else LAST_SCALES)
+        between = _probes_at(near, seed + 2, [BETWEEN])[0]
         if not follows and between.height * between.width <= FAR_PIXELS:
             probes.append(between)
         whole = [ProofPicture(y * near[0], x * near[1]) for y, x in WHOLE_SCALES]
@@ -200,7 +200,7 @@ def _farther(near: tuple[int, int], geometry: Geometry) -> ProofPicture:
     return ProofPicture(int(less * height) + 1, int(less * width) + 3)
 
 
-def _scaled(
+def _probes_at(
     near: tuple[int, int], seed: int, scales: Sequence[tuple[float, float]]
 ) -> list[ProofPicture]:
     """Sizes at fixed kinds of scales, each slightly changed."""

@@ -20,9 +20,9 @@ from warpkit.validation.programs.geometry import Geometry
 from warpkit.validation.programs.matrices import (
     NEAR,
     NEAR_OF_NEAREST,
-    applied,
+    apply,
     centred,
-    inverted,
+    invert,
     nearby,
     nearby_perspectives,
 )
@@ -75,23 +75,23 @@ def find_warp(program: Program, measured: Measured) -> tuple[WarpTwin, Search] |
     views: list[_View] = []
     with suppress(NotKnownError, RefusedError, np.linalg.LinAlgError):
         for shape in SHAPES:
-            view = _viewed(ask, shape)
+            view = _view_of(ask, shape)
             if view is None or view.inside.shape != (views or [view])[0].inside.shape:
                 return None
             views.append(view)
-        samples = _asked(ask)
+        samples = _samples_of(ask)
         for fit in (affine, perspective):
             places = [fit(view.at, view.good) for view in views]
             solved = [one for one in places if one is not None]
             twin_and_search = (
-                _fitted(ask, views, solved, samples) if len(solved) == len(views) else None
+                _fit(ask, views, solved, samples) if len(solved) == len(views) else None
             )
             if twin_and_search is not None:
                 return twin_and_search
     return None
 
 
-def _asked(ask: Search) -> list[tuple[pictures.Picture, Array]]:
+def _samples_of(ask: Search) -> list[tuple[pictures.Picture, Array]]:
     """Noise, and its levels, on which warps are compared; a program may refuse the small one."""
     samples = []
     for shape in (SHAPES[0], SMALL):
@@ -101,7 +101,7 @@ def _asked(ask: Search) -> list[tuple[pictures.Picture, Array]]:
     return samples
 
 
-def _viewed(ask: Search, shape: Pair) -> _View | None:
+def _view_of(ask: Search, shape: Pair) -> _View | None:
     """Look at a picture by black, white and two ramps."""
     black, white = (ask.levels(pictures.flat(*shape, (level,) * 3)) for level in (0, 255))
     if black.shape != white.shape:
@@ -139,7 +139,7 @@ def _small_border(ask: Search) -> tuple[float, ...] | None:
     return None
 
 
-def _fitted(
+def _fit(
     ask: Search,
     views: Sequence[_View],
     places: Sequence[Array],
@@ -150,7 +150,7 @@ def _fitted(
     places: of each view, (2 or 3, 3): result pixel -> source position."""
     window = views[0].inside.shape
     size = (int(window[0]), int(window[1]))
-    matrices, parts = [inverted(one) for one in places], [None]
+    matrices, parts = [invert(one) for one in places], [None]
     if len(places[0]) == 3:  # its horizon may cross the picture, and not the result
         spread = max(_apart(one, places[0], size) for one in places)
     else:
@@ -185,7 +185,7 @@ def _fitted(
                     continue
                 if np.abs(coarse - levels).mean() > _room(levels):
                     continue
-                twin = _sharpened(ask, twin, picture, levels)
+                twin = _sharpen(ask, twin, picture, levels)
             level_pairs = [(twin.levels(one).numpy(), wanted) for one, wanted in samples]
             pair = (None, twin.values)
             differing = sum(ask.compare(*both, pair).differing for both in level_pairs)
@@ -215,7 +215,7 @@ def _room(levels: Array) -> float:
     return 0.6 * float(np.abs(levels - np.roll(levels, 1, -1)).mean())
 
 
-def _sharpened(ask: Search, twin: WarpTwin, noise: pictures.Picture, levels: Array) -> WarpTwin:
+def _sharpen(ask: Search, twin: WarpTwin, noise: pictures.Picture, levels: Array) -> WarpTwin:
     """The same with the matrix that gives most values: fitted, then rounded to simple numbers."""
     assert twin.warp.matrix is not None
     matrix = np.array(twin.warp.matrix)
@@ -229,7 +229,7 @@ def _sharpened(ask: Search, twin: WarpTwin, noise: pictures.Picture, levels: Arr
         (noise, levels, 0 if nearest else 5),
     ):
         for _ in range(steps):
-            matrix = _stepped(fitted, picture, wanted, matrix)
+            matrix = _step(fitted, picture, wanted, matrix)
     best = None
     room = NEAR_OF_NEAREST if nearest else NEAR
     if len(matrix) == 3:
@@ -248,7 +248,7 @@ def _sharpened(ask: Search, twin: WarpTwin, noise: pictures.Picture, levels: Arr
     return best[1]
 
 
-def _stepped(twin: WarpTwin, picture: pictures.Picture, wanted: Array, matrix: Array) -> Array:
+def _step(twin: WarpTwin, picture: pictures.Picture, wanted: Array, matrix: Array) -> Array:
     """One Gauss-Newton step towards a result, on pixels that are not far off already."""
     before = twin.warped(picture, matrix)
     columns = []
@@ -282,7 +282,7 @@ def _apart(one: Array, other: Array, shape: Pair) -> float:
     """The largest distance of the corners of a picture under two matrices."""
     h, w = shape
     corners = np.array([(0, 0), (w - 1, 0), (0, h - 1), (w - 1, h - 1)], float)
-    return float(np.abs(applied(one, corners) - applied(other, corners)).max())
+    return float(np.abs(apply(one, corners) - apply(other, corners)).max())
 
 
 def _as_rows(matrix: Array) -> tuple[tuple[float, ...], ...]:

@@ -42,7 +42,7 @@ def aspect(answer: Preprocessing) -> str:
     )
 
 
-def filed(answer: Preprocessing) -> str:
+def file(answer: Preprocessing) -> str:
     """The JPEG file that comes first."""
     return "writes no JPEG file" if answer.file is None else f"writes {answer.file} first"
 
@@ -61,7 +61,7 @@ def border(answer: Preprocessing) -> str:
     return f"{answer.border}{value}"
 
 
-def returned(answer: Preprocessing) -> str:
+def result(answer: Preprocessing) -> str:
     """What shape a program returns."""
     if isinstance(answer.canvas, int):
         return f"returns sides that are multiples of {answer.canvas}"
@@ -118,18 +118,18 @@ def shape(size: Any) -> str:
     return f"{size[0]} x {size[1]}" if isinstance(size, tuple) else str(size)
 
 
-def cropped(answer: Preprocessing) -> str:
+def crop(answer: Preprocessing) -> str:
     return "does not crop" if answer.crop is None else f"crops to {shape(answer.crop)}"
 
 
-def padded(answer: Preprocessing) -> str:
+def pad(answer: Preprocessing) -> str:
     if answer.pad is None:
         return "does not pad"
     place = {"center": "around", "end": "after", "start": "before"}[answer.pad[0]]
     return f"pads with {answer.pad[1]} {place} the picture"
 
 
-def shifted(first: Preprocessing, second: Preprocessing) -> str:
+def shift(first: Preprocessing, second: Preprocessing) -> str:
     """The distance between sampling positions at the centre, for the usual reduction of 2 to 1."""
     if first.aligned != second.aligned:
         return (
@@ -145,7 +145,7 @@ def rounds(answer: Preprocessing) -> str:
     return text + (" and clamps" if answer.clamped else "")
 
 
-def scaled(answer: Preprocessing) -> str:
+def scale(answer: Preprocessing) -> str:
     if answer.gain is None or answer.offset is None:
         return "not known"
     gain, offset = np.asarray(answer.gain), np.asarray(answer.offset)
@@ -157,7 +157,7 @@ def scaled(answer: Preprocessing) -> str:
     return f"{low} to {high}"
 
 
-def arranged(answer: Preprocessing) -> str:
+def layout(answer: Preprocessing) -> str:
     batch = " with a batch" if answer.batched else ""
     return f"{answer.layout}{batch}, {answer.dtype}"
 
