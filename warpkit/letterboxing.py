@@ -88,13 +88,13 @@ def letterbox(
     ultralytics' LetterBox(size)(image=array): letterbox(image, size, border_value=114,
     arithmetic="opencv5").
 
-    >>> found = letterbox(torch.ones(1, 2, 4), (4, 4), border_value=9.0)
-    >>> found.image
+    >>> result = letterbox(torch.ones(1, 2, 4), (4, 4), border_value=9.0)
+    >>> result.image
     tensor([[[9., 9., 9., 9.],
              [1., 1., 1., 1.],
              [1., 1., 1., 1.],
              [9., 9., 9., 9.]]])
-    >>> found.matrix
+    >>> result.matrix
     tensor([[1., 0., 0.],
             [0., 1., 1.]])
     """

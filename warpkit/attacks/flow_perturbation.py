@@ -108,8 +108,8 @@ def optimize_flow(
         ValueError, TypeError, UserWarning: as `optimize_perturbation`.
 
     >>> ramp = torch.linspace(0, 1, 9).expand(1, 9, 9)
-    >>> found = optimize_flow(torch.mean, ramp, epsilon=0.5, steps=4)
-    >>> round(found.flow[4, 4, 0].item(), 3), bool((found.image <= ramp).all())
+    >>> result = optimize_flow(torch.mean, ramp, epsilon=0.5, steps=4)
+    >>> round(result.flow[4, 4, 0].item(), 3), bool((result.image <= ramp).all())
     (-0.5, True)
     """
     name = "optimize_flow"

@@ -153,10 +153,10 @@ def optimize_patch(
         ValueError, TypeError, UserWarning: as `optimize_perturbation`; ValueError for an iterable
             that ends early.
 
-    >>> found = optimize_patch(
+    >>> result = optimize_patch(
     ...     torch.mean, torch.ones(1, 4, 4), [[1, 1, 3, 3]], None, patch_size=(1, 1), steps=20
     ... )
-    >>> found.patch
+    >>> result.patch
     tensor([[[0.]]])
     """
     name = "optimize_patch"

@@ -117,8 +117,8 @@ def optimize_perturbation(
         detached it. UserWarning: the gradient is zero everywhere at the first step.
 
     >>> image = torch.full((1, 2, 2), 0.5)
-    >>> found = optimize_perturbation(torch.mean, image, epsilon=0.25, steps=3)
-    >>> found.image
+    >>> result = optimize_perturbation(torch.mean, image, epsilon=0.25, steps=3)
+    >>> result.image
     tensor([[[0.2500, 0.2500],
              [0.2500, 0.2500]]])
     """

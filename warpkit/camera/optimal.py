@@ -128,8 +128,10 @@ def extremes(lens: Lens, reach: Tensor, size: Sequence[int]) -> Tensor:
         """
         shape = along.shape
         places = _on_border(side.flatten(-2), along.flatten(-2), size)
-        *found, there = (part.unflatten(-1, shape[-2:]) for part in directions(lens, places, reach))
-        x, y = (part.expand(*part.shape[:-2], 8, -1) for part in found)
+        *coordinates, there = (
+            part.unflatten(-1, shape[-2:]) for part in directions(lens, places, reach)
+        )
+        x, y = (part.expand(*part.shape[:-2], 8, -1) for part in coordinates)
         values = [sign * (x, y)[axis][..., n, :] for n, (axis, sign) in enumerate(ends)]
         side = side.expand(*side.shape[:-2], 8, -1)
         allowed = mine.expand(*side.shape[:-1], 4).gather(-1, side)
@@ -139,12 +141,12 @@ def extremes(lens: Lens, reach: Tensor, size: Sequence[int]) -> Tensor:
     step, place = 1 / (POINTS - 1), side
     ahead = torch.linspace(-1, 1, ZOOMED, dtype=torch.float64, device=device)
     for _ in range(1 + ZOOMS):
-        found = scores(side, along)
-        best = found.argmax(-1, keepdim=True)
-        side = side.expand(found.shape).gather(-1, best)
-        along = along.expand(found.shape).gather(-1, best)
+        merits = scores(side, along)
+        best = merits.argmax(-1, keepdim=True)
+        side = side.expand(merits.shape).gather(-1, best)
+        along = along.expand(merits.shape).gather(-1, best)
         place = _on_border(side[..., 0], along[..., 0], size)
-        place = torch.where(found.amax(-1, keepdim=True) > -torch.inf, place, torch.nan)
+        place = torch.where(merits.amax(-1, keepdim=True) > -torch.inf, place, torch.nan)
         side = side.expand(*side.shape[:-1], ZOOMED)
         along = (along + ahead * step).clamp(0, 1)
         step *= 2 / (ZOOMED - 1)

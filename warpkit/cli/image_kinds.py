@@ -64,7 +64,7 @@ class Picture:
     """The file held a palette; its colours are in `pixels`."""
     profile: bytes | None = None
     """The ICC colour profile."""
-    held: str = ""
+    description: str = ""
     """A description of the file's content."""
     frames: int = 1
     """How many images the file held; the first is in `pixels`."""

@@ -67,7 +67,7 @@ class Options:
         try:
             pixels = resize(picture.pixels)
         except TypeError:  # the library cannot resize this type
-            text = f"--arithmetic {self.arithmetic} is not for {picture.held} images"
+            text = f"--arithmetic {self.arithmetic} is not for {picture.description} images"
             raise CommandError(text) from None
         if mixes and self.arithmetic == "exact" and picture.pixels[-1].min() < 255:
 

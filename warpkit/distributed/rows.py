@@ -65,7 +65,7 @@ class Worker:
 
     def results(self, values: Sequence[Any]) -> list[Result]:
         """One result for each row; rows with pictures of one shape and type share a call."""
-        found: list[Result | None] = [None] * len(values)
+        by_row: list[Result | None] = [None] * len(values)
         groups: dict[tuple[Any, ...], list[int]] = defaultdict(list)
         pictures: list[NDArray[Any]] = []
         for row, value in enumerate(values):
@@ -73,13 +73,13 @@ class Worker:
                 picture = picture_of(value)
                 groups[picture.shape, picture.dtype.str].append(row)
             except Exception as error:  # a broken file can raise nearly any error in Pillow
-                found[row], picture = Result(None, _reason(error)), PROBE
+                by_row[row], picture = Result(None, _reason(error)), PROBE
             pictures.append(picture)
         for rows in groups.values():
             outputs = self._run([pictures[row] for row in rows])
             for row, result in zip(rows, outputs, strict=True):
-                found[row] = result
-        return [result for result in found if result is not None]
+                by_row[row] = result
+        return [result for result in by_row if result is not None]
 
     def _run(self, pictures: Sequence[NDArray[Any]]) -> list[Result]:
         """Results for pictures of one shape: together, or one by one if some of them fail."""

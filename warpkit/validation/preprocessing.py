@@ -50,11 +50,11 @@ def identify(
         the cause. TypeError: the program cannot be called.
 
     >>> import numpy as np
-    >>> found = identify(lambda image: image[..., ::-1] / np.float32(255), takes="array")
-    >>> found.rule, found.channels, found.differing
+    >>> result = identify(lambda image: image[..., ::-1] / np.float32(255), takes="array")
+    >>> result.rule, result.channels, result.differing
     ('keep', 'reversed', 0)
-    >>> found = identify(lambda image: (image / 255.0) ** 2.2, takes="array")  # a gamma
-    >>> found.pipeline is None, found.reasons[0][:53]
+    >>> result = identify(lambda image: (image / 255.0) ** 2.2, takes="array")  # a gamma
+    >>> result.pipeline is None, result.reasons[0][:53]
     (True, 'Not known: Level 128 comes out as level 55.978: numbe')
     """
     _check_program("identify", "pipeline", pipeline)
@@ -98,8 +98,8 @@ def identify_pairs(
     ...     wk.resize(torch.tensor(image).movedim(-1, 0), (32, 32), arithmetic="pillow")
     ...     for image in images
     ... ]
-    >>> found = identify_pairs(images, small)
-    >>> found.rule, found.size, found.arithmetic, found.interpolation, found.differing
+    >>> result = identify_pairs(images, small)
+    >>> result.rule, result.size, result.arithmetic, result.interpolation, result.differing
     ('fixed', (32, 32), 'pillow', 'bilinear', 0)
     """
     name = "identify_pairs"

@@ -49,9 +49,9 @@ def do(job: Job, quality: int | None, options: Options) -> None:
     """Read, warp, write, and report conversions."""
     picture = read_image(job.source)
     words = write_image(job.target, options.apply(picture), job.kind, quality)
-    if words != picture.held:
+    if words != picture.description:
         name = "standard input" if job.source in INPUTS else job.source
-        say(f"{name}: {picture.held} converted to {words}")
+        say(f"{name}: {picture.description} converted to {words}")
 
 
 def check_quality(quality: int | None, jobs: Sequence[Job]) -> None:

@@ -118,16 +118,16 @@ def _changes_little(answer: Preprocessing) -> bool:
 def _identify(program: Program) -> Preprocessing:
     """All steps for one kind of picture. Raises RefusedError if it accepts no picture."""
     answer = Preprocessing(takes=program.takes)
-    asked = False
+    repeats = False
     try:
         with torch.no_grad(), one_thread():
             program.check_repeats()
-            asked = True
+            repeats = True
             _Steps(program, answer).run()
     except NotKnownError as unknown:
         answer.reasons.append(f"Not known: {unknown}")
     except RefusedError as refused:
-        if not asked:
+        if not repeats:
             raise
         answer.reasons.append(f"Not known: it {refused}.")
     else:

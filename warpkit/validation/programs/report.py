@@ -110,8 +110,8 @@ class Preprocessing:
         Raises ValueError if the program is not known, or the library lacks one of its steps.
 
         >>> from warpkit.validation import identify
-        >>> found = identify(lambda image: image[..., ::-1], takes="array")
-        >>> print(found.to_code("cv2").split("def ")[1])
+        >>> result = identify(lambda image: image[..., ::-1], takes="array")
+        >>> print(result.to_code("cv2").split("def ")[1])
         preprocess(image):
             \"\"\"an array (H, W, 3) uint8, RGB -> HWC, uint8.\"\"\"
             height, width = image.shape[:2]
