@@ -135,7 +135,7 @@ else:
         for place, names in _PLACES.items():
             module = importlib.import_module(f"warpkit.{place}")
             globals().update({name: getattr(module, name) for name in names})
-        for name in ("warp", "resize"):
+        for name in ("warp", "resize", "antialias"):
             importlib.import_module(f"warpkit.engine.operators.{name}")
 
     def __getattr__(name):

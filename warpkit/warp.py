@@ -22,7 +22,7 @@ from warpkit.engine.backends.coefficients import coefficients
 from warpkit.engine.binding import plan
 from warpkit.engine.binding.plan import Once, Plan
 from warpkit.engine.definitions import antialias_points
-from warpkit.engine.definitions.antialias import warp as antialiased_warp
+from warpkit.engine.definitions.antialias import warp as antialiased
 from warpkit.engine.definitions.fill import checked_fill, opencv_sum_start
 from warpkit.engine.definitions.labels import as_bits, as_labels
 from warpkit.engine.definitions.layout import restore_memory_format
@@ -31,6 +31,7 @@ from warpkit.engine.definitions.reference import convert, sum_of_taps, with_grad
 from warpkit.engine.definitions.rule_names import parse_rule
 from warpkit.engine.definitions.rules import SamplingRule
 from warpkit.engine.definitions.splines import is_spline
+from warpkit.engine.operators.antialias import MeanWarp, is_one_step, mean_warp
 from warpkit.types import (
     Arithmetic,
     BackendName,
@@ -92,7 +93,7 @@ def warp_affine(
             to the source; otherwise (largest singular value <= 1) nothing changes. True computes
             the number of samples from the matrix: less than one source pixel apart, so that every
             visible pixel gets a gradient, at most 256 per axis (16 for a perspective). An integer
-            up to 256 fixes the number per axis, which vmap, torch.compile and export need.
+            up to 256 fixes the number per axis, which vmap over matrices and ONNX need.
         image_gradient: "exact", or "straight_through": the same result, but the gradient to the
             image takes every neighbour's weight as 1, even if it is 0 (missing taps get none).
             Biased: it reaches pixels of weight 0; see docs/gradients.md.
@@ -199,15 +200,16 @@ def _plan_warp(
             bits, to_source = filtered.image, filtered.matrix(to_source)
         if not inverse and rule.arithmetic != "exact":
             more["values_at"] = inverse_map(matrix.detach().double(), singular=0.0)
-        plain_warp = partial(_plain_warp, options, more)
+        plain = partial(_plain_warp, options, more)
         if antialias is False:
-            result = plain_warp(bits, to_source, fill, size)
+            result = plain(bits, to_source, fill, size)
+        elif image_gradient == "exact" and is_one_step(antialias):
+            result = mean_warp(MeanWarp(size, rule, name), bits, to_source, fill)
         else:
-            inputs = (bits, to_source, size, fill, rule, antialias)
             wide = None
             if image_gradient == "exact" and takes_wide(backend, bits, to_source, fill):
                 wide = partial(_plain_warp, options, more | {"wide": True})
-            result = antialiased_warp(name, plain_warp, *inputs, wide)
+            result = antialiased(name, plain, bits, to_source, size, fill, rule, antialias, wide)
     if by_spline:
         result = convert(result, image.dtype)
     return Once(as_labels(restore_memory_format(result, image), image.dtype))
@@ -333,11 +335,12 @@ def _plan_sampling(
     if by_spline:
         filtered = coefficients(module, image, fill, rule)
         bits, points = filtered.image, filtered.points(points)
-    if antialias is not False:
+    if is_one_step(antialias):
+        result = mean_warp(MeanWarp(shape[-2:], rule, name), bits, points, fill)
+    elif antialias is not False:
         plain = partial(sample, rule=rule)
         wide = partial(plain, wide=True) if takes_wide(module, bits, points, fill) else None
-        inputs = (plain, bits, points, fill, rule, antialias, wide)
-        result = antialias_points.sample(name, *inputs)
+        result = antialias_points.sample(name, plain, bits, points, fill, rule, antialias, wide)
     else:
         result = sample(bits, points, fill, rule, **sum_start, **options)
     if by_spline:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import io
-import re
+from collections.abc import Callable
 from pkgutil import resolve_name
 
 import numpy as np
@@ -145,11 +145,48 @@ def test_other_operations_trace_to_one_graph():
     assert_same(run, compiled, noise(2, 3, 5, 6).float(), points)
 
 
-def test_antialias_true_is_rejected_while_compiling():
-    compiled = torch.compile(lambda i, m: wk.warp_affine(i, m, antialias=True), backend="eager")
-    text = "`antialias` must be a number of samples along an axis where the matrix cannot be read"
-    with pytest.raises(ValueError, match=re.escape(text)):
-        compiled(noise(1, 3, 4), MATRIX)
+SHRINKING = torch.tensor([[[0.3, 0.02, 1], [0.01, 0.4, 2]], [[0.8, 0, 1], [0.1, 0.9, 2]]])
+ANTIALIASED: dict[str, tuple[Callable[[Tensor, Tensor], Tensor], Tensor]] = {
+    "affine": (lambda i, m: wk.warp_affine(i, m, size=(9, 12), antialias=True), SHRINKING),
+    "perspective": (
+        lambda i, m: wk.warp_perspective(i, m, antialias=True, border="reflect"),
+        torch.cat((SHRINKING, torch.tensor([1e-4, 1e-3, 1]).expand(2, 1, 3)), 1),
+    ),
+    "spline": (
+        lambda i, m: wk.warp_affine(i, m, antialias=True, interpolation="spline3"),
+        SHRINKING,
+    ),
+    "points": (lambda i, p: wk.remap(i, p, antialias=True, border_value=0.5), noise(6, 7, 2) * 50),
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+@pytest.mark.parametrize("name", ANTIALIASED)
+def test_antialias_true_reads_its_samples_when_a_graph_runs(name, dtype):
+    warp, mapping = ANTIALIASED[name]
+    image = noise(2, 3, 30, 40).to(dtype)
+
+    def results(call: Callable[[Tensor, Tensor], Tensor], mapping: Tensor) -> list[Tensor]:
+        inputs = image.clone().requires_grad_(), mapping.clone().requires_grad_()
+        result = call(*inputs)
+        return [result.detach(), *torch.autograd.grad(result.float().square().sum(), inputs)]
+
+    compiled = torch.compile(warp, fullgraph=True, backend="aot_eager")
+    for given in (mapping, mapping * 1.5):  # another number of samples, and the same graph
+        wanted = results(warp, given)
+        assert all(map(torch.equal, results(compiled, given), wanted))
+        assert all(map(torch.Tensor.any, wanted))
+
+
+def test_an_antialiased_warp_passes_opcheck():
+    image, fill = noise(2, 3, 8, 9, dtype=torch.float32), torch.zeros(1)
+    for mapping in (SHRINKING.double(), noise(4, 5, 2) * 8):
+        options = [4, 5], "bilinear", "constant", "warp_affine"
+        forward = torch.ops.warpkit.mean_warp.default
+        torch.library.opcheck(forward, (image, mapping, fill, *options))
+        grad, wanted = noise(2, 3, 4, 5, dtype=torch.float32), [True, True, False]
+        backward = torch.ops.warpkit.mean_warp_backward.default
+        torch.library.opcheck(backward, (grad, image, mapping, fill, *options, wanted))
 
 
 class Warps(nn.Module):
