@@ -89,7 +89,38 @@ def scanned(x):
     return image.transpose(2, 0, 1)
 
 
+def trapezium(x):
+    """A part of a road, seen from above; the points follow the picture's size."""
+    height, width = x.shape[:2]
+    parts = [(0.4, 0.6), (0.6, 0.6), (1, 1), (0, 1)]
+    road = np.float32([(across * width, down * height) for across, down in parts])
+    corners = np.float32([(0, 0), (200, 0), (200, 160), (0, 160)])
+    return cv2.warpPerspective(x, cv2.getPerspectiveTransform(road, corners), (200, 160))
+
+
+def tilted_whole(x):
+    """The picture's last pixels become four points of the result."""
+    right, low = x.shape[1] - 1, x.shape[0] - 1
+    corners = np.float32([(0, 0), (right, 0), (right, low), (0, low)])
+    to = np.float32([(20, 10), (180, 0), (199, 159), (0, 140)])
+    matrix = cv2.getPerspectiveTransform(corners, to)
+    return cv2.warpPerspective(x, matrix, (200, 160)).astype(np.float32)
+
+
+WHOLE = ((0, 0), (1, 0), (1, 1), (0, 1))
+TRAPEZIUM = ((0.4, 0.6), (0.6, 0.6), (1, 1), (0, 1))
+
 PROGRAMS = {
+    "trapezium": (
+        trapezium,
+        ("corners", 0, TRAPEZIUM, ((0, 0), (200, 0), (200, 160), (0, 160))),
+        *("bilinear", "constant", 0),
+    ),
+    "the whole, tilted": (
+        tilted_whole,
+        ("corners", 1, WHOLE, ((20, 10), (180, 0), (199, 159), (0, 140))),
+        *("bilinear", "constant", 0),
+    ),
     "perspective": (tilted, TILTED, "bilinear", "constant", 0),
     "four points": (scanned, SCANNED, "bilinear", "constant", (9, 8, 7)),
     "bilinear": (warped, MATRIX, "bilinear", "constant", 0),
@@ -142,7 +173,8 @@ def test_a_warp_is_found(found, name):
     assert float(floats.grad.abs().max()) > 0
     words = str(answer)
     assert border in words
-    assert "centred" in words if isinstance(matrix, tuple) else "matrix" in words
+    kind = matrix[0] if isinstance(matrix, tuple) else None
+    assert {"center": "centred", "corners": "the points"}.get(kind, "matrix") in words
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -167,6 +199,27 @@ def test_a_warp_as_code(found, name, library):
         assert np.median(apart) <= 1
     else:  # other arithmetics: last bits
         assert apart.max() <= 1.01
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_a_warp_of_a_gray_picture_is_found(first):
+    def program(x):
+        if first:
+            return warped(cv2.cvtColor(x, cv2.COLOR_RGB2GRAY))
+        return cv2.cvtColor(warped(x), cv2.COLOR_RGB2GRAY)
+
+    found, image = identify(program, takes="array"), photograph()
+    assert (found.known, found.rule, found.layout) == (True, "warp", "HW")
+    assert np.array_equal(np.array(found.matrix), MATRIX)
+    given = torch.from_numpy(image).movedim(-1, 0)[None]
+    made = found.pipeline(given)[0, 0].double().numpy()
+    assert np.array_equal(made.round(), program(image.copy()))
+    assert np.abs(made - made.round()).max() < 1e-3
+    floats = (given / 255).requires_grad_()
+    found.pipeline(floats).sum().backward()
+    assert float(floats.grad.abs().max()) > 0
+    with pytest.raises(ValueError, match="no program for a conversion to gray"):
+        found.to_code("cv2")
 
 
 def test_differences_of_warps_are_measured_by_themselves():

@@ -45,7 +45,7 @@ def write_code(answer: Any, library: object) -> str:
     if twin is None or not answer.known:
         checks.fail("to_code", "library", "used on a program that is known", "one that is not")
     if twin.values.is_gray:
-        _cannot(name, "a conversion to gray")
+        _cannot(name, "program for a conversion to gray")
     lines = _Writer(name, twin).lines(answer)
     file = code_files.lines(name, twin.jpeg)
     imports = code_files.TORCH if file and name == "torch" else IMPORTS[name]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from warpkit.validation.programs.matrices import Corners
 from warpkit.validation.programs.warp_twin import Warp
 
 CV2_BORDERS = {
@@ -37,7 +38,7 @@ def lines(library: str, warp: Warp, levels: Sequence[float]) -> list[str]:
     tidy = tuple(int(v) if v == int(v) else v for v in levels)
     sides = {"cv2": "image.shape[:2]", "pillow": "image.size[::-1]"}
     code = [f"height, width = {sides.get(library, 'image.shape[-2:]')}"]
-    code += _matrix(warp, as_arrays=library in ("cv2", "pillow"))
+    code += _matrix(library, warp)
     if library == "warpkit":
         image = "image" if warp.rounded else "image.float()"
         options = [f"size=({rows}, {columns})", f"interpolation={warp.interpolation!r}"]
@@ -57,22 +58,50 @@ def lines(library: str, warp: Warp, levels: Sequence[float]) -> list[str]:
 
 
 def _is_perspective(warp: Warp) -> bool:
-    return warp.matrix is not None and len(warp.matrix) == 3
+    return warp.corners is not None or (warp.matrix is not None and len(warp.matrix) == 3)
 
 
-def _matrix(warp: Warp, *, as_arrays: bool) -> list[str]:
+def _matrix(library: str, warp: Warp) -> list[str]:
     """Lines that give `matrix`, (2, 3) or (3, 3), source -> result."""
+    as_arrays = library in ("cv2", "pillow")
     make = "np.array" if as_arrays else "torch.tensor"
     double = "np.float64" if as_arrays else "torch.float64"
     if warp.matrix is not None:
         text = "[" + ", ".join(str(list(row)) for row in warp.matrix) + "]"
         return [f"matrix = {make}({text}, dtype={double})"]
+    if warp.corners is not None:
+        return _of_corners(library, warp.corners)
     rows, columns = warp.size
     scale = f"{columns} / (max(width, height * {columns} / {rows}) * {warp.part})"
     return [
         f"scale = {scale}",
         f"x, y = {columns} / 2 - scale * (width / 2), {rows} / 2 - scale * (height / 2)",
         f"matrix = {make}([[scale, 0.0, x], [0.0, scale, y]], dtype={double})",
+    ]
+
+
+def _of_corners(library: str, corners: Corners) -> list[str]:
+    """Pillow and torch have no function for four points: their programs solve the equations."""
+    less = f" - {corners.less}" if corners.less else ""
+    points = ", ".join(f"({x} * (width{less}), {y} * (height{less}))" for x, y in corners.parts)
+    made = [f"source, result = [{points}], {[*corners.to]}"]
+    if library == "warpkit":
+        call = "wk.opencv.getPerspectiveTransform(torch.tensor(source), torch.tensor(result))"
+        return [*made, f"matrix = {call}"]
+    if library == "cv2":
+        call = "cv2.getPerspectiveTransform(np.float32(source), np.float32(result))"
+        return [*made, f"matrix = {call}"]
+    module, array = ("np", "array") if library == "pillow" else ("torch", "tensor")
+    double = f"{module}.float64"
+    return [
+        *made,
+        "pairs = [(x, y, u, v) for (x, y), (u, v) in zip(source, result)]",
+        "rows = [(x, y, 1, 0, 0, 0, -x * u, -y * u) for x, y, u, v in pairs]",
+        "rows += [(0, 0, 0, x, y, 1, -x * v, -y * v) for x, y, u, v in pairs]",
+        "ends = [u for _, _, u, _ in pairs] + [v for _, _, _, v in pairs]",
+        f"rows, ends = ({module}.{array}(one, dtype={double}) for one in (rows, ends))",
+        f"entries = {module}.linalg.solve(rows, ends).tolist()",
+        f"matrix = {module}.{array}([*entries, 1.0], dtype={double}).reshape(3, 3)",
     ]
 
 

@@ -69,6 +69,8 @@ def say_warp(answer: Preprocessing, twin: WarpTwin) -> None:
     warp = twin.warp
     answer.rule, answer.size, answer.canvas = "warp", warp.size, warp.size
     answer.matrix = ("center", warp.part) if warp.matrix is None else warp.matrix
+    if warp.corners is not None:
+        answer.matrix = ("corners", *warp.corners)
     answer.interpolation, answer.antialias, answer.arithmetic = (
         warp.interpolation,
         False,

@@ -214,7 +214,7 @@ def _warps(first: Preprocessing, second: Preprocessing) -> list[Claim]:
         claims.append(Claim("size", text, _warp_change("size"), always=True))
     if first.matrix != second.matrix:
         text = f"A's matrix is {wording.matrix(first)}, B's {wording.matrix(second)}"
-        claims.append(Claim("shift", text, _warp_change("matrix", "part")))
+        claims.append(Claim("shift", text, _warp_change("matrix", "part", "corners")))
     if first.interpolation != second.interpolation:
         text = f"A is {first.interpolation}, B {second.interpolation}"
         claims.append(Claim("interpolation", text, _warp_change("interpolation")))

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,6 +52,49 @@ def centred(shape: Pair, size: Pair, part: float) -> Array:
         third = above + np.array([-direct[1], direct[0]], np.float32)
         ends.append(np.stack([centre, above, third]))
     return np.asarray(getAffineTransform(*ends))
+
+
+class Corners(NamedTuple):
+    """Four points of a perspective that follows the picture's size."""
+
+    less: int
+    """1 if `parts` are of the width - 1 and the height - 1, else 0."""
+    parts: tuple[tuple[float, float], ...]
+    """(x, y) in the picture, as parts of its width and height."""
+    to: tuple[tuple[float, float], ...]
+    """(x, y) in the result, in pixels."""
+
+    def matrix(self, shape: Pair) -> Array:
+        """As `getPerspectiveTransform`, (3, 3), of a picture (h, w): source -> result."""
+        sides = np.array([shape[1] - self.less, shape[0] - self.less])
+        points = (np.array(self.parts) * sides).astype(np.float32)
+        return np.asarray(getPerspectiveTransform(points, np.array(self.to, np.float32)))
+
+
+def as_parts(places: Array, shape: Pair, less: int) -> Array:
+    """A perspective (3, 3), result -> source, to parts of a picture's sides instead; ends in 1."""
+    sides = np.array([shape[1] - less, shape[0] - less, 1.0])
+    parts = places / sides[:, None]
+    return parts / parts[2, 2]
+
+
+def corners_near(parts: Array, size: Pair, less: int, room: float) -> Iterator[Corners]:
+    """Four simple points of the picture at the result's corners, or of the result at the picture's,
+    within `room` pixels of what `as_parts` gave for a result of `size` (h, w)."""
+    whole = np.array([(0, 0), (1, 0), (1, 1), (0, 1)], float)
+    for digits in (1, 2, 3, 4):
+        for rim in map(np.float64, _rims(size)):
+            near = np.round(apply(parts, rim), digits)
+            back = apply(invert(parts), near)
+            if np.isfinite(back).all() and np.abs(back - rim).max() < room:
+                yield Corners(less, _pairs(near), _pairs(rim))
+        to = np.round(apply(invert(parts), whole), digits - 1)
+        if np.isfinite(to).all() and np.abs(to - apply(invert(parts), whole)).max() < room:
+            yield Corners(less, _pairs(whole), _pairs(to))
+
+
+def _pairs(points: Array) -> tuple[tuple[float, float], ...]:
+    return tuple((float(x) + 0.0, float(y) + 0.0) for x, y in points)  # no -0
 
 
 def nearby(matrix: Array, shape: Pair, room: float) -> Iterator[Array]:

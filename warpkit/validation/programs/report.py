@@ -215,9 +215,19 @@ def _warp_words(matrix: tuple[Any, ...] | None) -> str:
     if matrix[0] == "center":
         part = "the whole picture" if matrix[1] == 1 else f"{matrix[1]:g} times the whole picture"
         return f"A warp that shows {part}, centred,"
+    if matrix[0] == "corners":
+        return f"A perspective warp that takes {corners(matrix)}"
     rows = ", ".join(f"({', '.join(f'{v:.7g}' for v in row)})" for row in matrix)
     kind = "perspective warp" if len(matrix) == 3 else "warp"
     return f"A {kind} by the matrix ({rows}), source to result,"
+
+
+def corners(matrix: tuple[Any, ...]) -> str:
+    """Four points of the picture, and where a perspective takes them."""
+    _, less, parts, to = matrix
+    first, last = (", ".join(f"({x:g}, {y:g})" for x, y in points) for points in (parts, to))
+    sides = "(width - 1, height - 1)" if less else "(width, height)"
+    return f"the points {first} of {sides} to {last}"
 
 
 def _budget(size: Any) -> str:

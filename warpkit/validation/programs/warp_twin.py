@@ -12,7 +12,7 @@ from torch import Tensor
 
 from warpkit.validation.programs.geometry import Geometry
 from warpkit.validation.programs.jpeg import through_file
-from warpkit.validation.programs.matrices import centred
+from warpkit.validation.programs.matrices import Corners, centred
 from warpkit.validation.programs.pictures import Picture
 from warpkit.validation.programs.twin import Twin
 from warpkit.validation.programs.values import Values
@@ -31,6 +31,8 @@ class Warp:
     size."""
     part: float | None
     """Then: how much larger than the whole picture the centred region is that the result shows."""
+    corners: Corners | None
+    """Or: four points of the picture, and where a perspective takes them."""
     interpolation: str
     border: str
     arithmetic: str
@@ -40,6 +42,8 @@ class Warp:
         """The matrix for a picture of this size."""
         if self.matrix is not None:
             return np.array(self.matrix)
+        if self.corners is not None:
+            return self.corners.matrix((height, width))
         assert self.part is not None
         return centred((height, width), self.size, self.part)
 
@@ -48,7 +52,7 @@ class Warp:
 class WarpTwin(Twin):
     """A warp and values; `padding` is the border value in levels, one for each channel."""
 
-    warp: Warp = Warp((1, 1), None, 1.0, "bilinear", "constant", "exact", True)
+    warp: Warp = Warp((1, 1), None, 1.0, None, "bilinear", "constant", "exact", True)
 
     @classmethod
     def of(cls, warp: Warp, values: Values, padding: tuple[float, ...]) -> WarpTwin:
@@ -61,9 +65,15 @@ class WarpTwin(Twin):
         return self._levels(self.values.reorder(image).contiguous()).double()
 
     def _levels(self, image: Tensor) -> Tensor:
-        """(..., 3, H, W) uint8 or floats, in the order of the result's channels."""
-        floats = image if self.warp.rounded else image.float()
-        return self._warped(floats, self.warp.arithmetic)
+        """An image (3, H, W) uint8, in the order of the result's channels, as (C or 1, h, w)."""
+        values = self.values
+        image = values.gray(image) if values.is_gray and values.gray_first else image
+        warped = self._warped(image if self.warp.rounded else image.float(), self.warp.arithmetic)
+        if not values.is_gray or values.gray_first:
+            return warped
+        if values.sum != "floats" and not self.warp.rounded:
+            warped = warped.clamp(0, 255).round().to(torch.uint8)
+        return values.gray(warped)
 
     def _warped(self, image: Tensor, arithmetic: str, matrix: Array | None = None) -> Tensor:
         warp, shape = self.warp, image.shape[-2:]
@@ -75,24 +85,26 @@ class WarpTwin(Twin):
             size=warp.size,
             interpolation=cast(Any, warp.interpolation),
             border=cast(Any, warp.border),
-            border_value=self.padding,
+            border_value=self.padding[0] if self.values.is_gray else self.padding,
             arithmetic=cast(Any, arithmetic),
         )
 
     def warped(self, picture: Picture, matrix: Array) -> Array:
         """The levels under another matrix, in exact arithmetic and not rounded."""
         image = self.values.reorder(torch.from_numpy(picture).movedim(-1, 0)).double()
+        image = self.values.gray_floats(image) if self.values.is_gray else image
         return self._warped(image.contiguous(), "exact", matrix).numpy()
 
     def numbers(self, images: Tensor) -> Tensor:
         """The program's numbers (N, C, h, w) for images (N, 3, H, W) uint8."""
-        decoded = through_file(images.cpu(), self.jpeg)
-        levels = self._levels(self.values.reorder(decoded).contiguous()).double()
+        decoded = self.values.reorder(through_file(images.cpu(), self.jpeg)).contiguous()
+        levels = torch.stack([self._levels(image) for image in decoded]).double()
         return self.values.as_numbers(levels).float().to(images.device)
 
     def surrogate(self, images: Tensor) -> Tensor:
         """The same without rounding, for floats (N, 3, H, W) in [0, 1]."""
         levels = self.values.reorder(through_file(images, self.jpeg) * 255)
+        levels = self.values.gray_floats(levels) if self.values.is_gray else levels
         return self.values.as_numbers(self._warped(levels, "exact"))
 
     def steps(self) -> str:

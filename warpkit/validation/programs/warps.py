@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from itertools import product
+from itertools import chain, product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,8 +20,11 @@ from warpkit.validation.programs.geometry import Geometry
 from warpkit.validation.programs.matrices import (
     NEAR,
     NEAR_OF_NEAREST,
+    Corners,
     apply,
+    as_parts,
     centred,
+    corners_near,
     invert,
     nearby,
     nearby_perspectives,
@@ -68,10 +71,7 @@ class _View:
 
 def find_warp(program: Program, measured: Measured) -> tuple[WarpTwin, Search] | None:
     """The warp that gives a program's values on noise, and a search to compare more; or None."""
-    values = measured.variants[0]
-    if values.is_gray:
-        return None
-    ask = Search(program, measured, [Geometry("keep")], (0.0,) * len(values.gain))
+    ask = Search(program, measured, [Geometry("keep")], (0.0,) * len(measured.variants[0].gain))
     views: list[_View] = []
     with suppress(NotKnownError, RefusedError, np.linalg.LinAlgError):
         for shape in SHAPES:
@@ -150,7 +150,8 @@ def _fit(
     places: of each view, (2 or 3, 3): result pixel -> source position."""
     window = views[0].inside.shape
     size = (int(window[0]), int(window[1]))
-    matrices, parts = [invert(one) for one in places], [None]
+    matrices, less = [invert(one) for one in places], _less(views, places)
+    parts: list[float | None] = [None]
     if len(places[0]) == 3:  # its horizon may cross the picture, and not the result
         spread = max(_apart(one, places[0], size) for one in places)
     else:
@@ -165,27 +166,33 @@ def _fit(
         return None
     rounded = bool(np.abs(levels - np.round(levels)).max() < max(2e-3, ask.tolerance))
     opencv, other = opencv_names()
-    bare = Warp(size, None, None, "bilinear", "constant", opencv, rounded)
+    bare = Warp(size, None, None, None, "bilinear", "constant", opencv, rounded)
     if spread < 1.0:
         warp = replace(bare, matrix=_as_rows(matrices[0]))
     elif all(part is not None for part in parts) and np.ptp(np.array(parts, float)) < 0.01:
         warp = replace(bare, part=round(float(np.median(np.array(parts, float))), 3))
+    elif less is not None:  # until its points are found, the first picture's
+        warp = replace(bare, matrix=_as_rows(matrices[0]))
     else:
         return None
     ends = outside is not None or any(not view.inside.all() for view in views)
     borders = ("constant",) if ends else BORDERS
     best: tuple[int, WarpTwin] | None = None
-    for number, arithmetic in enumerate((opencv, other, "exact")):
+    ways = product(ask.measured.variants, (opencv, other, "exact"))
+    for number, (values, arithmetic) in enumerate(ways):
         for name, border in product(INTERPOLATIONS, borders):
             like = replace(warp, interpolation=name, border=border, arithmetic=arithmetic)
-            twin = WarpTwin.of(like, ask.measured.variants[0], tidy)
+            twin = WarpTwin.of(like, values, tidy)
             if like.matrix is not None:
                 coarse = twin.warped(picture, matrices[0])
                 if number and best is not None and (name, border) != _names(best[1]):
                     continue
                 if np.abs(coarse - levels).mean() > _room(levels):
                     continue
-                twin = _sharpen(ask, twin, picture, levels)
+                follows = less if spread >= 1.0 else None
+                twin = _sharpen(ask, twin, picture, levels, follows)
+                if twin is None:
+                    continue
             level_pairs = [(twin.levels(one).numpy(), wanted) for one, wanted in samples]
             pair = (None, twin.values)
             differing = sum(ask.compare(*both, pair).differing for both in level_pairs)
@@ -215,8 +222,25 @@ def _room(levels: Array) -> float:
     return 0.6 * float(np.abs(levels - np.roll(levels, 1, -1)).mean())
 
 
-def _sharpen(ask: Search, twin: WarpTwin, noise: pictures.Picture, levels: Array) -> WarpTwin:
-    """The same with the matrix that gives most values: fitted, then rounded to simple numbers."""
+def _less(views: Sequence[_View], places: Sequence[Array]) -> int | None:
+    """1 or 0 if perspectives are the same in parts of the sides less so many pixels, else None."""
+    if len(places[0]) == 2:
+        return None
+    rows, columns = views[0].inside.shape
+    longest = max(map(max, SHAPES))
+    for less in (0, 1):
+        parts = [as_parts(m, v.shape, less) for m, v in zip(places, views, strict=True)]
+        if max(_apart(one, parts[0], (rows, columns)) for one in parts) * longest < 1.0:
+            return less
+    return None
+
+
+def _sharpen(
+    ask: Search, twin: WarpTwin, noise: pictures.Picture, levels: Array, less: int | None
+) -> WarpTwin | None:
+    """The same with the matrix that gives most values: fitted, then rounded to simple numbers.
+
+    less: if the matrix follows the picture's size, see `Corners`; None if no simple points do."""
     assert twin.warp.matrix is not None
     matrix = np.array(twin.warp.matrix)
     height, width = noise.shape[:2]
@@ -232,20 +256,29 @@ def _sharpen(ask: Search, twin: WarpTwin, noise: pictures.Picture, levels: Array
             matrix = _step(fitted, picture, wanted, matrix)
     best = None
     room = NEAR_OF_NEAREST if nearest else NEAR
-    if len(matrix) == 3:
+    if less is not None:
+        ways = (less, 1 - less)  # half a pixel may not tell them apart
+        parts = [as_parts(invert(matrix), (height, width), way) for way in ways]
+        candidates = chain.from_iterable(
+            corners_near(part, twin.warp.size, way, 4 * room)
+            for part, way in zip(parts, ways, strict=True)
+        )
+    elif len(matrix) == 3:
         candidates = nearby_perspectives(matrix, twin.warp.size, room)
     else:
         candidates = nearby(matrix, (height, width), room)
     for candidate in candidates:
-        one = replace(twin, warp=replace(twin.warp, matrix=_as_rows(candidate)))
+        if isinstance(candidate, Corners):
+            one = replace(twin, warp=replace(twin.warp, matrix=None, corners=candidate))
+        else:
+            one = replace(twin, warp=replace(twin.warp, matrix=_as_rows(candidate)))
         result = one.levels(noise).numpy()
         differing = ask.compare(result, levels, (None, one.values)).differing
         if best is None or differing < best[0]:
             best = differing, one
         if differing == 0:
             break
-    assert best is not None
-    return best[1]
+    return None if best is None else best[1]
 
 
 def _step(twin: WarpTwin, picture: pictures.Picture, wanted: Array, matrix: Array) -> Array:
@@ -260,7 +293,7 @@ def _step(twin: WarpTwin, picture: pictures.Picture, wanted: Array, matrix: Arra
         changed = matrix.copy()
         changed[row, k] += step
         columns.append(((twin.warped(picture, changed) - before) / step).ravel())
-    rest = (wanted - before).ravel()
+    rest = (wanted[: len(before)] - before).ravel()  # three equal channels are one gray
     near = np.abs(rest) < max(2.0, 3 * float(np.median(np.abs(rest))))
     design = np.stack(columns, 1)[near]
     scale = np.abs(design).max(0) + 1e-12

@@ -8,7 +8,7 @@ import numpy as np
 
 from warpkit.validation.programs.geometry import OF_WHOLE, SIDES, Geometry
 from warpkit.validation.programs.pictures import probes
-from warpkit.validation.programs.report import Preprocessing
+from warpkit.validation.programs.report import Preprocessing, corners
 
 
 def aspect(answer: Preprocessing) -> str:
@@ -52,6 +52,8 @@ def matrix(answer: Preprocessing) -> str:
     assert answer.matrix is not None
     if answer.matrix[0] == "center":
         return f"{answer.matrix[1]:g} times the whole picture, centred"
+    if answer.matrix[0] == "corners":
+        return corners(answer.matrix)
     return "(" + ", ".join(f"({', '.join(f'{v:.6g}' for v in row)})" for row in answer.matrix) + ")"
 
 
