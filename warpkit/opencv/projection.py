@@ -17,11 +17,12 @@ from warpkit.camera import rotations
 from warpkit.camera.points import own_view
 from warpkit.core import checks, exports
 from warpkit.engine.arithmetic import opencv_projection
+from warpkit.engine.binding import plan
 from warpkit.engine.binding.plan import Once, Plan
 from warpkit.engine.definitions import finite, lens_models
 from warpkit.engine.definitions.lens_models import Lens
 from warpkit.engine.definitions.reference import with_gradient_of
-from warpkit.opencv import cameras, door, jacobians, plain_calls, point_lists
+from warpkit.opencv import cameras, door, jacobians, point_lists
 from warpkit.opencv.door import as_given, check_output, written
 from warpkit.opencv.layout import has_tensor, is_followed
 from warpkit.opencv.point_lists import FLOATS
@@ -53,64 +54,60 @@ def Rodrigues(
            [ 1.,  0.,  0.],
            [ 0.,  0.,  1.]])
     """
+    found = plan.call(_plan_rodrigues, (src,), ())
+    if dst is not None or jacobian is not None:
+        outputs = (("dst", dst), ("jacobian", jacobian))
+        outputs = [check_output("Rodrigues", name, output, src) for name, output in outputs]
+        if not isinstance(src, Tensor):
+            return written(outputs[0], found[0]), written(outputs[1], found[1])
+    return found
+
+
+def _plan_rodrigues(keeps: bool, src: Any) -> Plan | Once:
+    """The plan of `Rodrigues`, with its first argument."""
     name = "Rodrigues"
-    if (plain := _plain(src)) is not None:
-        outputs = check_output(name, "dst", dst, src), check_output(name, "jacobian", jacobian, src)
-        first, second = (
-            written(output, np.ascontiguousarray(made, src.dtype))  # pyright: ignore
-            for output, made in zip(outputs, plain, strict=True)
-        )
-        return first, second
     exports.refuse_values(f"opencv.{name}", src)
-    device = cameras.common_device(src)
-    given = cameras.as_numbers(name, "src", src, device)
-    values = given.double()
+    numbers = cameras.as_numbers(name, "src", src, cameras.common_device(src))
+    values = numbers.double()
     if values.numel() != 3 and tuple(values.shape) != (3, 3):
         checks.fail(name, "src", "three numbers or of shape (3, 3)", checks.shape_of(values))
-    result, slopes = (_vector if values.numel() == 9 else _turn)(values)
-    outputs = check_output(name, "dst", dst, src), check_output(name, "jacobian", jacobian, src)
-    pair = zip((result, slopes), outputs, strict=True)
-    first, second = (as_given(has_tensor(src), made.to(given.dtype), out) for made, out in pair)
-    return first, second
+    if keeps and door.is_plain(src) and numbers.dtype in (torch.float32, torch.float64):
+        dtype = np.dtype(str(numbers.dtype).removeprefix("torch."))
+        if isinstance(src, Tensor):
+            return lambda src: tuple(
+                torch.from_numpy(part.astype(dtype)) for part in _converted(src.ravel().tolist())
+            )
+        return lambda src: tuple(
+            np.ascontiguousarray(part, dtype) for part in _converted(src.ravel().tolist())
+        )
+    parts = [part.to(numbers.dtype) for part in _followed(values)]
+    return Once(tuple(as_given(has_tensor(src), part) for part in parts))
 
 
-def _plain(src: Any) -> tuple[np.ndarray, np.ndarray] | None:
-    """The same for a plain array, in float64; a vector is converted without tensors."""
-    values = src if type(src) is np.ndarray and src.dtype in plain_calls.FLOATS else None
-    if values is None or torch.compiler.is_compiling():
-        return None
-    if values.size == 3:
-        rotation, slopes = opencv_projection.turn_of(values.ravel().tolist())
-        return np.array(rotation).reshape(3, 3), np.array(slopes)
-    if values.shape != (3, 3):
-        return None
-    if not all(-LARGEST <= entry < LARGEST for entry in values.ravel().tolist()):
-        return np.zeros((3, 1)), np.zeros((9, 3))
-    nearest = _orthogonal(torch.from_numpy(values.astype(np.float64)))
-    vector, slopes = opencv_projection.vector_of(nearest.tolist())
-    return np.array(vector)[:, None], np.array(slopes).T
-
-
-def _turn(vector: Tensor) -> tuple[Tensor, Tensor]:
-    """The matrix (3, 3) of a rotation vector, and its derivatives (3, 9)."""
-    flat = vector.flatten()
-    rotation, slopes = opencv_projection.turn_of(flat.detach().tolist())
-    value = flat.new_tensor(rotation).reshape(3, 3)
-    value = with_gradient_of(value, rotations.of_vector(flat)) if is_followed(flat) else value
-    return value, flat.new_tensor(slopes)
-
-
-def _vector(matrix: Tensor) -> tuple[Tensor, Tensor]:
-    """The vector (3, 1) of a matrix (3, 3), and its derivatives (9, 3)."""
-    fixed = matrix.detach()
-    if not bool(((fixed >= -LARGEST) & (fixed < LARGEST)).all()):
-        return matrix.new_zeros(3, 1), matrix.new_zeros(9, 3)
-    nearest = _orthogonal(fixed)
-    vector, slopes = opencv_projection.vector_of(nearest.tolist())
-    value, slopes = fixed.new_tensor(vector)[:, None], fixed.new_tensor(slopes).T
-    if is_followed(matrix) and bool(slopes.any()):  # except at 180 degrees
-        value = with_gradient_of(value, _logarithm(_nearest(matrix, nearest))[:, None])
+def _followed(values: Tensor) -> tuple[Tensor, Tensor]:
+    """`_converted` of a vector or a matrix (3, 3), with the exact gradient of the first result."""
+    made = _converted(values.detach().flatten().tolist())
+    value, slopes = (torch.from_numpy(part).to(values.device) for part in made)
+    if is_followed(values):
+        if values.numel() == 3:
+            value = with_gradient_of(value, rotations.of_vector(values.flatten()))
+        elif bool(slopes.any()):  # except at 180 degrees
+            vector = _logarithm(_nearest(values, _orthogonal(values.detach())))
+            value = with_gradient_of(value, vector[:, None])
     return value, slopes
+
+
+def _converted(numbers: list[float]) -> tuple[np.ndarray, np.ndarray]:
+    """The matrix (3, 3) for a vector of three numbers, or the vector (3, 1) for a matrix of nine,
+    and the derivatives, (3, 9) or (9, 3)."""
+    if len(numbers) == 3:
+        rotation, slopes = opencv_projection.turn_of(numbers)
+        return np.array(rotation).reshape(3, 3), np.array(slopes)
+    if not all(-LARGEST <= entry < LARGEST for entry in numbers):
+        return np.zeros((3, 1)), np.zeros((9, 3))
+    matrix = torch.from_numpy(np.array(numbers, np.float64).reshape(3, 3))
+    vector, slopes = opencv_projection.vector_of(_orthogonal(matrix).tolist())
+    return np.array(vector)[:, None], np.array(slopes).T
 
 
 def _orthogonal(matrix: Tensor) -> Tensor:
@@ -237,7 +234,7 @@ def _has_kernel(scene: Tensor, *numbers: Tensor) -> bool:
 
 def _axis(turn: np.ndarray) -> Any:
     """The rotation vector of a matrix (3, 3), float64."""
-    return _plain(turn)[0]  # pyright: ignore
+    return _converted(turn.ravel().tolist())[0]
 
 
 class Pose(NamedTuple):
@@ -270,9 +267,9 @@ def check_pose(
 def as_pose(turn: Tensor, shift: Tensor) -> Pose:
     """The pose of turn, (3, 3) or three numbers of any shape, and of three numbers, shift."""
     if turn.numel() == 3:
-        turn, turning = _turn(turn)
+        turn, turning = _followed(turn)
     else:
-        turning = _turn(_vector(turn.detach())[0])[1]
+        turning = _followed(_followed(turn.detach())[0])[1]
     return Pose(turn, turning.reshape(3, 3, 3), shift.flatten())
 
 
