@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import prod
+from math import isnan, prod
 from numbers import Integral
 from typing import Any
 
@@ -12,15 +12,17 @@ from torch import Tensor
 
 from warpkit.core import checks
 from warpkit.engine.backends import select_fits
+from warpkit.engine.binding import plan
+from warpkit.engine.binding.plan import Once, Plan
 from warpkit.engine.definitions.reference import with_gradient_of
 from warpkit.geometry.arguments import floats
 from warpkit.geometry.from_points import perspective_from_points
 from warpkit.geometry.matrices import transform_points
-from warpkit.opencv import plain_homography
+from warpkit.opencv import door, homography_fit, lens_maps, numbers
 from warpkit.opencv.cameras import common_device
 from warpkit.opencv.door import as_given, check_output, written
+from warpkit.opencv.homography_fit import LEAST
 from warpkit.opencv.layout import has_tensor, is_followed
-from warpkit.opencv.plain_homography import LEAST
 from warpkit.types import ImageLike, PointsLike
 
 STEPS = 30
@@ -67,32 +69,64 @@ def findHomography(
     given = has_tensor(srcPoints, dstPoints)
     mask = check_output(name, "mask", mask, torch.empty(0, device="cpu") if given else np.empty(0))
     threshold = checks.float64_of(name, "ransacReprojThreshold", ransacReprojThreshold)
-    if not given:
-        matrix = plain_homography.of_four(srcPoints, dstPoints)
-        if matrix is not None:
-            return matrix, written(mask, np.ones((4, 1), np.uint8))
-        found = plain_homography.of_many(srcPoints, dstPoints, STEPS, threshold)
-        if found is not None:
-            return found[0], written(mask, found[1])
-    device = common_device(srcPoints, dstPoints)
-    src = _points(name, "srcPoints", srcPoints, device, given)
-    dst = _points(name, "dstPoints", dstPoints, device, given)
+    pairs = (srcPoints, dstPoints) if given else map(_as_array, (srcPoints, dstPoints))
+    matrix, found = plan.call(_plan_homography, tuple(pairs), (threshold,))
+    return matrix, found if given else written(mask, found)
+
+
+def _plan_homography(keeps: bool, src: Any, dst: Any, threshold: float) -> Plan | Once:
+    """The plan of `findHomography`, with its points."""
+    given = has_tensor(src, dst)
+    if not keeps or not door.is_plain(src, dst) or (given and src.ndim + dst.ndim > 4):
+        return Once(_defined(src, dst, threshold, given))
+    device = common_device(src, dst)
+    first = _points("findHomography", "srcPoints", src, device, given)
+    second = _points("findHomography", "dstPoints", dst, device, given)
+    if first.shape != second.shape:
+        return Once(_defined(src, dst, threshold, given))  # the error
+
+    def run(src: Any, dst: Any) -> tuple[Any, Any]:
+        points = lens_maps.as_array(src), lens_maps.as_array(dst)
+        matrix, found = homography_fit.fitted(*points, STEPS, threshold)
+        if isnan(matrix[0, 0]):
+            return _defined(src, dst, threshold, given)
+        return (torch.from_numpy(matrix), torch.from_numpy(found)) if given else (matrix, found)
+
+    return run
+
+
+def _as_array(points: Any) -> Any:
+    """Lists of numbers as an array, so that both give the same bits; others unchanged."""
+    if not isinstance(points, checks.LISTS):
+        return points
+    try:
+        array = np.asarray(points)
+    except (RuntimeError, TypeError, ValueError):
+        return points
+    return array if array.dtype in numbers.ARRAYS else points
+
+
+def _defined(src: Any, dst: Any, threshold: float, given: bool) -> tuple[Any, Any]:
+    """`findHomography` by torch's operations; given: whether a tensor is returned."""
+    name, device = "findHomography", common_device(src, dst)
+    src = _points(name, "srcPoints", src, device, given)
+    dst = _points(name, "dstPoints", dst, device, given)
     if dst.shape[-2] != src.shape[-2]:
         wanted = f"as many points as `srcPoints`, {src.shape[-2]}"
         checks.fail(name, "dstPoints", wanted, dst.shape[-2])
     batch = checks.broadcast_batch(name, srcPoints=src.shape[:-2], dstPoints=dst.shape[:-2])
     rounded = [points.detach().float().double() for points in (src, dst)]
     if not given and any(bool((p == p[:1]).all(0).any()) for p in rounded):
-        return None, written(mask, np.zeros((len(src), 1), np.uint8))
+        return None, np.zeros((len(src), 1), np.uint8)
     matrix = _fitted(name, *rounded)
     near = torch.ones((*batch, src.shape[-2]), dtype=torch.bool, device=device)
     if src.shape[-2] > 4:
         carried = transform_points(matrix, rounded[0])
-        near = (carried - rounded[1]).norm(dim=-1) <= plain_homography.reach(threshold)
+        near = (carried - rounded[1]).norm(dim=-1) <= homography_fit.reach(threshold)
     found = near[..., None].to(torch.uint8)
     if is_followed(src, dst):
         matrix = with_gradient_of(matrix, _exact(name, src, dst))
-    return as_given(given, matrix), as_given(given, found, mask)
+    return as_given(given, matrix), as_given(given, found)
 
 
 def _points(name: str, argument: str, value: Any, device: torch.device, given: bool) -> Tensor:

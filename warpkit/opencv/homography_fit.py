@@ -1,20 +1,20 @@
-"""cv2.findHomography of plain points, by numpy and the native library's descent.
+"""cv2.findHomography of one list of pairs, by numpy and the native library's descent.
 
-Each function returns None if an argument is not plain or not valid, or if the points are not
-clearly in general position: the caller then decides by torch's operations, or raises the error.
+Matrices are NaN if the points are not clearly in general position: the definition then decides by
+torch's operations, or raises the error.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 import torch
 
 from warpkit.engine.backends import select_fits
 from warpkit.engine.operators.four_points import four_points
-from warpkit.opencv import plain_calls
+
+SINGLE, WIDE = np.dtype(np.float32), np.dtype(np.float64)
 
 LEAST = 2.0**-23
 """A last entry up to this size, in the matrix that cv2 solves for, counts as 0."""
@@ -32,72 +32,60 @@ def reach(threshold: float) -> float:
     return threshold if threshold > 0 else 3.0
 
 
-def _rounded(value: Any, count: int | None) -> np.ndarray | None:
-    """Points (N, 2) in float64, rounded to float32: N is `count`, or any number above 4."""
-    points = None if torch.compiler.is_compiling() else plain_calls.numbers(value)
-    if points is None or points.ndim not in (2, 3) or points.shape[-1] != 2:
-        return None
-    if points.ndim == 3 and 1 not in points.shape[:2]:
-        return None
-    n = points.size // 2
-    if n != count if count else n <= 4:
-        return None
-    with np.errstate(over="ignore"):
-        rounded = points.reshape(n, 2).astype(np.float32).astype(np.float64)
-    if not np.isfinite(rounded).all() or (rounded == rounded[0]).all(0).any():
-        return None
-    return rounded
+NONE = np.full((3, 3), np.nan)
 
 
-def _as_array(points: Any) -> Any:
-    """A list as an array: both must give the same bits."""
-    if not isinstance(points, (list, tuple)):
-        return points
-    try:
-        return np.asarray(points)
-    except (RuntimeError, TypeError, ValueError):
-        return None
+def fitted(
+    src: np.ndarray, dst: np.ndarray, steps: int, threshold: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """The matrix (3, 3) of n pairs of points, n times (x, y) in any shape, and the mask (n, 1)."""
+    src, dst = (_rounded(points.reshape(-1, 2)) for points in (src, dst))
+    every = np.ones((len(src), 1), np.uint8)
+    if any(not np.isfinite(p).all() or (p == p[0]).all(0).any() for p in (src, dst)):
+        return NONE, every
+    if len(every) == 4:
+        return _of_four(src, dst), every
+    matrix = _of_many(src, dst, steps)
+    with np.errstate(all="ignore"):
+        x, y, w = matrix[:, :2] @ src.T + matrix[:, 2:]
+        off = np.hypot(x / w - dst[:, 0], y / w - dst[:, 1])
+    return matrix, (off <= reach(threshold)).astype(np.uint8)[:, None]
 
 
-def of_four(src: Any, dst: Any) -> np.ndarray | None:
-    """The matrix (3, 3) of four pairs, if they have just one."""
-    first, second = _rounded(src, 4), _rounded(dst, 4)
-    if first is None or second is None:
-        return None
-    pairs = [torch.from_numpy(points[None]) for points in (first, second)]
+def _rounded(points: np.ndarray) -> np.ndarray:
+    """Points (N, 2) rounded to float32, in float64."""
+    if points.dtype != SINGLE:
+        with np.errstate(over="ignore"):
+            points = points.astype(SINGLE)
+    return points.astype(WIDE)
+
+
+def _of_four(src: np.ndarray, dst: np.ndarray) -> np.ndarray:
+    """The matrix (3, 3) of pairs (4, 2)."""
+    pairs = [torch.from_numpy(points[None]) for points in (src, dst)]
     found, alone = four_points(pairs[0], pairs[1], torch.float64)
     matrix = found[0].numpy()
-    if not bool(alone) or _ends_in_zero(matrix, first, second):
-        return None
+    if not bool(alone) or _ends_in_zero(matrix, src, dst):
+        return NONE
     return matrix / matrix[2, 2]
 
 
-def of_many(
-    src: Any, dst: Any, steps: int, threshold: float
-) -> tuple[np.ndarray, np.ndarray] | None:
-    """The matrix (3, 3) of more pairs, and the mask (N, 1), uint8, of those within `threshold`."""
-    first, second = (_rounded(_as_array(points), None) for points in (src, dst))
-    if first is None or second is None or first.shape != second.shape:
-        return None
-    middles = first.mean(0), second.mean(0)
-    near, sizes = zip(*map(_near_one, (first, second), middles), strict=True)
+def _of_many(src: np.ndarray, dst: np.ndarray, steps: int) -> np.ndarray:
+    """The matrix (3, 3) of more pairs (N, 2)."""
+    middles = src.mean(0), dst.mean(0)
+    near, sizes = zip(*map(_near_one, (src, dst), middles), strict=True)
     start = _direct(*near)
-    if start is None:
-        return None
     pairs = [torch.from_numpy(points[None]) for points in near]
     entries = torch.from_numpy(start[None, :8])
-    if (known := select_fits(entries, *pairs)) is None:
-        return None
+    known = select_fits(entries, *pairs)
+    if np.isnan(start[0]) or known is None:
+        return NONE
     matrix = np.ones(9)
     matrix[:8] = known.homography(entries, *pairs, steps)[0].numpy()
     matrix = _between_pixels(matrix.reshape(3, 3), middles, sizes)
-    if not np.isfinite(matrix).all() or _ends_in_zero(matrix, first, second):
-        return None
-    matrix /= matrix[2, 2]
-    with np.errstate(all="ignore"):
-        x, y, w = matrix[:, :2] @ first.T + matrix[:, 2:]
-        off = np.hypot(x / w - second[:, 0], y / w - second[:, 1])
-    return matrix, (off <= reach(threshold)).astype(np.uint8)[:, None]
+    if not np.isfinite(matrix).all() or _ends_in_zero(matrix, src, dst):
+        return NONE
+    return matrix / matrix[2, 2]
 
 
 def _near_one(points: np.ndarray, middle: np.ndarray) -> tuple[np.ndarray, float]:
@@ -107,7 +95,7 @@ def _near_one(points: np.ndarray, middle: np.ndarray) -> tuple[np.ndarray, float
     return local / size, size
 
 
-def _direct(src: np.ndarray, dst: np.ndarray) -> np.ndarray | None:
+def _direct(src: np.ndarray, dst: np.ndarray) -> np.ndarray:
     """The normalised direct linear transform of src and dst (N, 2), about 0: (9,), the last 1.
 
     As `geometry.fits.perspective`, by the eigenvector of the squared equations: the start of a
@@ -122,10 +110,10 @@ def _direct(src: np.ndarray, dst: np.ndarray) -> np.ndarray | None:
     rows = equations.reshape(-1, 9)
     sizes, vectors = np.linalg.eigh(rows.T @ rows)
     if not sizes[1] - sizes[0] > GAP * sizes[8]:
-        return None
+        return np.full(9, np.nan)
     found = vectors[:, 0]
     if abs(np.linalg.det(found.reshape(3, 3))) <= FLAT or abs(found[8]) <= FLAT:
-        return None
+        return np.full(9, np.nan)
     inner, outer = scales
     per = (1 / outer) * np.array((inner, inner, 1.0))
     factors = np.concatenate((per, per, (inner, inner, 1.0)))
