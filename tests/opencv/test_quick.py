@@ -222,3 +222,59 @@ def test_matrices_of_tensors_take_the_way_of_arrays(known):
             assert np.array_equal(call(np.copy), wanted), n
             assert np.array_equal(tensor, wanted), n
     assert len(known) == 2 * len(calls)
+
+
+@pytest.mark.parametrize("shape", [(9, 12), (9, 12, 1), (9, 12, 3)])
+def test_polar_pictures_of_tensors_take_the_way_of_arrays(shape, known):
+    image, line, back = picture(*shape), 9, 9 + 16
+    calls = [
+        lambda take, x: ours.warpPolar(take(image), (7, 5), (x, 4.25), 5, line),
+        lambda take, x: ours.warpPolar(take(image), (7, 5), (x, 4.25), 5.5, line + 256),
+        lambda take, x: ours.warpPolar(take(image), (7, 5), (x, 4.25), 5.5, back),
+    ]
+    for n, call in enumerate(calls):
+        for x in (5.25, 6.1):  # numbers that the kept plan has not seen
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(plan, "kind_of", lambda *_: None)
+                wanted = call(np.copy, x)
+            assert np.array_equal(call(np.copy, x), wanted), n
+            for take in (torch.from_numpy, _planar):
+                tensor = call(take, x)
+                assert isinstance(tensor, torch.Tensor)
+                assert np.array_equal(tensor, wanted.reshape(tensor.shape)), n
+                assert tensor.shape == (5, 7, *shape[2:])
+    assert len(known) == (3 if len(shape) == 3 and shape[2] == 3 else 2) * len(calls)
+
+
+def test_rotations_and_homographies_of_tensors_take_the_way_of_arrays(known):
+    random = np.random.default_rng(0)
+    src, dst = random.uniform(0, 99, (2, 9, 2))
+    calls = [
+        lambda take: ours.Rodrigues(take(np.array([0.1, -0.7, 2.0]))),
+        lambda take: ours.Rodrigues(take(random.permuted(np.eye(3, dtype=np.float32), axis=0))),
+        lambda take: ours.findHomography(take(src), take(dst.astype(np.float32))),
+        lambda take: ours.findHomography(take(src[:4]), take(dst[:4])),
+    ]
+    for n, call in enumerate(calls):
+        for _ in range(2):
+            state = random.bit_generator.state
+            wanted = call(np.copy)
+            random.bit_generator.state = state
+            found = call(torch.from_numpy)
+            for one, other in zip(found, wanted, strict=True):
+                assert isinstance(one, torch.Tensor)
+                assert np.array_equal(one, other), n
+    assert len(known) == 2 * len(calls)
+
+
+def test_a_plan_of_homographies_sees_points_on_a_line(known):
+    src, dst = (np.random.default_rng(n).uniform(0, 99, (9, 2)) for n in (0, 1))
+    ours.findHomography(src, dst)
+    with pytest.raises(ValueError, match="findHomography: `srcPoints` must be points of positive"):
+        ours.findHomography(np.stack((src[:, 0], src[:, 0] * 2), -1), dst)
+    level = np.stack((src[:, 0], src[:, 0] * 0 + 7), -1)
+    assert ours.findHomography(src, level)[0] is None
+    src[3] = np.nan
+    with pytest.raises(ValueError, match="findHomography: `srcPoints` must be finite"):
+        ours.findHomography(src, dst)
+    assert len(known) == 1

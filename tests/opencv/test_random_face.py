@@ -14,7 +14,7 @@ from tests.support.installed_opencv import installed_opencv
 from warpkit.engine.arithmetic import opencv_ipp_resize, opencv_resize
 from warpkit.engine.binding import plan
 from warpkit.engine.definitions.resize import ResizeRule
-from warpkit.opencv import door, lens_maps, plain_maps, resizing
+from warpkit.opencv import door, lens_maps, resizing
 
 cv2 = installed_opencv()
 EACH = 15
@@ -182,6 +182,5 @@ def test_cached_calls_read_new_numbers():
 
 def test_the_fast_paths_need_kernels(monkeypatch):
     monkeypatch.setattr(door, "has_library", lambda: False)
-    assert not plain_maps.can_sample(np.zeros((2, 2), np.uint8))
     assert not lens_maps.has_kernel(np.eye(3), None)
     assert not door.runs_kernels(torch.zeros(3, 1, 2), torch.eye(2))

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from math import prod
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from math import pi, prod
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from warpkit.core.lasting import lasting
+from warpkit.engine.arithmetic import opencv_polar
 from warpkit.engine.binding.plan import Plan
 from warpkit.engine.definitions import lens_models
 from warpkit.engine.definitions.lens_models import COUNTS
 from warpkit.engine.definitions.rules import SamplingRule
-from warpkit.opencv import door, plain_calls, sampling
+from warpkit.opencv import door, numbers, plain_calls, sampling
 from warpkit.opencv.cameras import is_nothing
 from warpkit.opencv.layout import planes
 
@@ -87,14 +90,66 @@ def conversion_plan(first: Tensor, second: Tensor | None, kind: str) -> Plan:
     from warpkit.engine.cpu.maps import conversion_block, filled
 
     size, none, reads = tuple(first.shape[:2]), np.empty(0), second is not None
-    block = conversion_block(first.numpy(), reads, kind)
+    block = conversion_block(first.detach().numpy(), reads, kind)
 
     def run(first: Any, second: Any) -> Maps:
         """first (h, w) or (h, w, 2); second (h, w) or None."""
         if isinstance(first, Tensor):
-            first = first.numpy()
+            first = first.detach().numpy()
         if isinstance(second, Tensor):
-            second = second.numpy()
+            second = second.detach().numpy()
         return filled(block, none, size, kind, first, second if reads else None)
 
     return run
+
+
+def polar_plan(src: Any, size: tuple[int, int], rule: SamplingRule, log: bool, back: bool) -> Plan:
+    """The plan of `warpPolar` of pictures like src, (H, W) or (H, W, C), to a size.
+
+    Its other arrays: the centre's x and y, the radius, and the output.
+    """
+    polar = (src.shape[0], src.shape[1])
+    join = torch.cat if isinstance(src, Tensor) else np.concatenate
+
+    def framed(src: Any) -> Any:
+        """With the last row also on top, and the first one below, as angles continue."""
+        return join((src[-1:], src, src[:1])) if back else src
+
+    picture, points = framed(src), np.empty((*size, 2), np.float32)
+    read = (picture, points, None)
+    sample = sampling.sampler(read, planes(picture), torch.from_numpy(points), None, size, rule, 0)
+
+    def run(src: Any, x: float, y: float, radius: float, dst: Any) -> np.ndarray:
+        return sample(framed(src), polar_points(size, polar, (x, y), radius, log, back))
+
+    return run
+
+
+def polar_points(
+    size: tuple[int, int],
+    polar: tuple[int, int],
+    center: Sequence[float],
+    radius: float,
+    log: bool,
+    back: bool,
+) -> np.ndarray:
+    """The source positions of `warpPolar`, (h, w, 2), float32.
+
+    back: from a polar picture of the size `polar` with one more row on top; not with `log`.
+    """
+    from warpkit.engine.cpu.maps import map_from_polar, polar_map
+
+    middle = np.array(numbers.single(center))
+    if back:
+        return map_from_polar(size, polar[0], middle, radius / polar[1], 2 * pi / polar[0])
+    return polar_map(middle, *_rings(size, radius, log))
+
+
+@lru_cache(maxsize=16)
+@lasting
+def _rings(size: tuple[int, int], radius: float, log: bool) -> tuple[np.ndarray, ...]:
+    """The cosines and sines (h,) of the rows' angles, and the columns' distances (w,)."""
+    reach = torch.tensor(radius, dtype=torch.float64, device="cpu")
+    rho, angles = opencv_polar.rings(size, reach, log)
+    parts = angles.cos()[:, 0], angles.sin()[:, 0], rho.float().double()
+    return tuple(part.numpy() for part in parts)

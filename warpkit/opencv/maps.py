@@ -23,17 +23,17 @@ from warpkit.engine.definitions.labels import same_bits
 from warpkit.engine.definitions.rounding import saturate16, to_int32
 from warpkit.engine.definitions.rules import SamplingRule
 from warpkit.geometry.arguments import floats
-from warpkit.opencv import lens_maps, plain_calls, plain_maps
+from warpkit.opencv import door, lens_maps, numbers, plain_calls, sampling
 from warpkit.opencv.cameras import as_flag, as_given_maps, as_maps, common_device, map_kind
 from warpkit.opencv.constants import (
     WARP_FILL_OUTLIERS,
     WARP_INVERSE_MAP,
     WARP_POLAR_LOG,
 )
-from warpkit.opencv.door import check_output, written
+from warpkit.opencv.door import check_output
 from warpkit.opencv.layout import check_picture, finish, has_tensor, planes
 from warpkit.opencv.sizes import as_list, as_size, is_empty
-from warpkit.opencv.values import as_arithmetic, as_interpolation
+from warpkit.opencv.values import as_arithmetic, as_interpolation, resolved
 from warpkit.types import FaceArithmetic, Image, ImageLike, NumbersLike, PointsLike
 
 POLAR_FLAGS = WARP_FILL_OUTLIERS | WARP_INVERSE_MAP | WARP_POLAR_LOG
@@ -76,11 +76,10 @@ def _plan_conversion(
         checks.fail(name, "map2", "(h, w) uint16 beside (h, w, 2) int16", "None")
     kind = "pairs" if default and fixed else kind
     if not fixed or kind != "fixed":
-        wanted = "whole" if kind == "fixed" and whole else kind
-        if keeps and lens_maps.has_kernel(map1, map2):
+        values = (first, second) if kind != "fixed" else (first.detach(),)  # integers have none
+        if keeps and lens_maps.has_kernel(*values):
+            wanted = "whole" if kind == "fixed" and whole else kind
             return lens_maps.conversion_plan(first, second, wanted)
-        if (made := plain_calls.converted_map(first, second, wanted)) is not None:
-            return Once(made)
     if fixed:
         points = opencv_lenses.from_fixed_map(first, second)
     else:
@@ -158,12 +157,22 @@ def warpPolar(
            [12., 11.],
            [12.,  7.]])
     """
-    name = "warpPolar"
-    found = _polar_array(name, src, dst, dsize, center, maxRadius, flags, arithmetic)
-    if found is not None:
-        return found
+    dst = dst if dst is None else check_output("warpPolar", "dst", dst, src)
+    # numbers beside a picture are no part of the plan
+    middle = (center, None)
+    if numbers.are_pairs(center) and numbers.are_numbers(maxRadius):
+        middle, maxRadius = tuple(map(float, center)), float(maxRadius)  # pyright: ignore
+    options = (dsize, flags, resolved(arithmetic))
+    return door.call(_plan_polar, (src, *middle, maxRadius, dst), options, dst)
+
+
+def _plan_polar(
+    keeps: bool, src: Any, x: Any, y: Any, maxRadius: Any, dst: Any, *options: Any
+) -> Plan | Once:
+    """The plan of `warpPolar`; x and y: the centre as two floats, or its argument and None."""
+    name, (dsize, flags, arithmetic) = "warpPolar", options
+    center = x if y is None else (x, y)
     check_picture(name, "src", src, OPENCV_TYPES)
-    dst = check_output(name, "dst", dst, src)
     source = planes(src)
     interpolation = as_interpolation(name, "flags", flags, POLAR_FLAGS)
     center = floats(name, "center", center, source.device, checks.as_pair)
@@ -176,6 +185,12 @@ def warpPolar(
     log, back = bool(flags & WARP_POLAR_LOG), bool(flags & WARP_INVERSE_MAP)
     center, radius = center.double(), radius.double()
     polar = (src.shape[0], src.shape[1])
+    border = "constant" if flags & WARP_FILL_OUTLIERS else "transparent"
+    rule = SamplingRule(interpolation, border, arithmetic)
+    sized = not (is_empty(dsize) or 0 in tuple(dsize))
+    plain = keeps and y is not None and sized and door.is_dense(src)
+    if plain and not (log and back) and sampling.has_kernel(source, rule):
+        return lens_maps.polar_plan(src, size, rule, log, back)
 
     def field(exact: bool, center: Tensor, radius: Tensor) -> Tensor:
         """The map of the warp; center (2,), (x, y) in pixels; radius ()."""
@@ -187,59 +202,29 @@ def warpPolar(
         make = opencv_polar.exact_to_polar if exact else opencv_polar.map_to_polar
         return make(size, center, radius, log)
 
-    options: dict[str, Any] = {"made_of": {"center": center, "maxRadius": radius}}
+    extra: dict[str, Any] = {"made_of": {"center": center, "maxRadius": radius}}
     if arithmetic == "exact":
         points = field(True, center, radius)
     else:
-        make = plain_calls.map_from_polar if back else plain_calls.map_to_polar
-        at = make(size, polar, center.detach(), radius.detach(), log)
-        if at is None:
-            at = field(False, center.detach(), radius.detach())
+        fixed = center.detach(), radius.detach()
+        if not (log and back) and plain_calls.kernels() and plain_calls.are_plain(*fixed):
+            numbers_of = fixed[0].tolist(), float(fixed[1])
+            at = torch.from_numpy(lens_maps.polar_points(size, polar, *numbers_of, log, back))
+        else:
+            at = field(False, *fixed)
         followed = wants_derivative(source, center, radius)
         points = field(True, center, radius) if followed else at
-        options["values_at"] = at
+        extra["values_at"] = at
     if back:  # the angles' first row follows the last
         rows = source.movedim(1, -1)  # in memory order, so that the channels stay contiguous
         source = torch.cat((rows[:, -1:], rows, rows[:, :1]), dim=1).movedim(-1, 1)
-    border = "constant" if flags & WARP_FILL_OUTLIERS else "transparent"
     background = None
     if border == "transparent":
         shape = (*size, *src.shape[2:])
         fits = dst is not None and tuple(dst.shape) == shape and dst.dtype == src.dtype
         background = planes(dst) if fits else source.new_zeros((1, source.shape[1], *size))
-    rule = SamplingRule(interpolation, border, arithmetic)
-    result = warp.remap_by(name, source, points, rule, 0.0, background, "auto", **options)
-    return finish(src, dst, result)
-
-
-def _polar_array(
-    name: str,
-    src: Any,
-    dst: Any,
-    dsize: Any,
-    center: Any,
-    radius: Any,
-    flags: Any,
-    arithmetic: str,
-) -> Any:
-    """Warp an array without tensors; None if an argument is not plain."""
-    if not plain_maps.can_sample(src) or not isinstance(flags, int) or type(dsize) is not tuple:
-        return None
-    if not flags & WARP_FILL_OUTLIERS or is_empty(dsize) or 0 in dsize:
-        return None
-    interpolation = as_interpolation(name, "flags", flags, POLAR_FLAGS)
-    dst, arithmetic = check_output(name, "dst", dst, src), as_arithmetic(name, arithmetic)
-    size, back = as_size(name, "dsize", dsize), bool(flags & WARP_INVERSE_MAP)
-    if arithmetic == "exact":
-        return None
-    shape = (src.shape[0], src.shape[1])
-    points = plain_maps.polar_map(size, shape, center, radius, bool(flags & WARP_POLAR_LOG), back)
-    if points is None:
-        return None
-    if back:  # the angles' first row follows the last
-        src = np.concatenate((src[-1:], src, src[:1]))
-    found = plain_maps.sampled(src, points, interpolation, arithmetic)
-    return None if found is None else written(dst, found)
+    result = warp.remap_by(name, source, points, rule, 0.0, background, "auto", **extra)
+    return Once(finish(src, None, result))
 
 
 def _polar_size(name: str, dsize: Any, radius: Tensor) -> tuple[int, int]:

@@ -21,7 +21,6 @@ from warpkit.core.lasting import lasting
 from warpkit.core.tracing import is_eager, wants_gradient
 from warpkit.engine.arithmetic import (
     opencv_lenses,
-    opencv_polar,
 )
 from warpkit.engine.arithmetic.opencv_lenses import FIVE_STEPS
 from warpkit.engine.definitions import lens_models
@@ -167,40 +166,3 @@ def lens_map(lens: Lens, view: Tensor, size: tuple[int, int], kind: str) -> Any:
         for part in ((lens.fx, lens.fy, lens.cx, lens.cy), lens.k)
     )
     return known.lens_map(known.PlainLens(lens.model, camera, k, tilt), to_ray, size, kind)
-
-
-def converted_map(first: Tensor, second: Tensor | None, kind: str) -> Any:
-    """Two arrays, of which the second may be None: maps (h, w) or (h, w, 2) of another kind."""
-    known, tensors = kernels(), [first] if second is None else [first, second]
-    if known is None or not are_plain(*tensors, followed=kind in ("planes", "pairs")):
-        return None
-    arrays = [tensor.detach().numpy() for tensor in tensors]
-    return known.converted_map(arrays[0], arrays[1] if len(arrays) > 1 else None, kind)
-
-
-def map_to_polar(
-    size: tuple[int, int], _: tuple[int, int], center: Tensor, radius: Tensor, log: bool
-) -> Tensor | None:
-    """As `opencv_polar.map_to_polar`."""
-    known = kernels()
-    if known is None or not are_plain(center, radius):
-        return None
-    rho, angles = opencv_polar.rings(size, radius.detach(), log)
-    numbers = center.detach().float().double(), angles.cos()[:, 0], angles.sin()[:, 0]
-    arrays = [part.numpy() for part in (*numbers, rho.float().double())]
-    return torch.from_numpy(known.polar_map(*arrays))
-
-
-def map_from_polar(
-    size: tuple[int, int], polar_size: tuple[int, int], center: Tensor, radius: Tensor, log: bool
-) -> Tensor | None:
-    """As `opencv_polar.map_from_polar`, for a picture with one more row on top.
-
-    None with `log`, because the logarithms must be torch's.
-    """
-    known = kernels()
-    if known is None or log or not are_plain(center, radius):
-        return None
-    (height, width), middle = polar_size, center.detach().numpy()
-    per = float(radius.detach()) / width, 2 * math.pi / height
-    return torch.from_numpy(known.map_from_polar(size, height, middle, *per))
