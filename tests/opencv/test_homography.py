@@ -9,7 +9,7 @@ import torch
 import warpkit.opencv as ours
 from tests.support.installed_opencv import installed_opencv
 from tests.support.tolerances import TOLERANCE
-from warpkit.opencv import homography_fit, plain_calls
+from warpkit.opencv import door, homography_fit
 from warpkit.opencv.homography import STEPS
 
 
@@ -74,7 +74,7 @@ def test_points_that_may_be_collinear_do_not_take_the_fast_path():
 
 
 def needs_descent():
-    if plain_calls.kernels() is None:
+    if not door.has_library():
         pytest.skip("no native library")
 
 

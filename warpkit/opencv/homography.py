@@ -18,7 +18,7 @@ from warpkit.engine.definitions.reference import with_gradient_of
 from warpkit.geometry.arguments import floats
 from warpkit.geometry.from_points import perspective_from_points
 from warpkit.geometry.matrices import transform_points
-from warpkit.opencv import door, homography_fit, lens_maps, numbers
+from warpkit.opencv import door, homography_fit, numbers
 from warpkit.opencv.cameras import common_device
 from warpkit.opencv.door import as_given, check_output, written
 from warpkit.opencv.homography_fit import LEAST
@@ -86,7 +86,7 @@ def _plan_homography(keeps: bool, src: Any, dst: Any, threshold: float) -> Plan 
         return Once(_defined(src, dst, threshold, given))  # the error
 
     def run(src: Any, dst: Any) -> tuple[Any, Any]:
-        points = lens_maps.as_array(src), lens_maps.as_array(dst)
+        points = door.as_array(src), door.as_array(dst)
         matrix, found = homography_fit.fitted(*points, STEPS, threshold)
         if isnan(matrix[0, 0]):
             return _defined(src, dst, threshold, given)

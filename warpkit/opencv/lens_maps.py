@@ -17,7 +17,7 @@ from warpkit.engine.binding.plan import Plan
 from warpkit.engine.definitions import lens_models
 from warpkit.engine.definitions.lens_models import COUNTS
 from warpkit.engine.definitions.rules import SamplingRule
-from warpkit.opencv import door, numbers, plain_calls, sampling
+from warpkit.opencv import door, numbers, sampling
 from warpkit.opencv.cameras import is_nothing
 from warpkit.opencv.layout import planes
 
@@ -26,7 +26,7 @@ Maps = tuple[np.ndarray, np.ndarray | None]
 
 def has_kernel(*values: Any) -> bool:
     """Whether the library reads such numbers: those of arrays, and of tensors on no tape."""
-    return plain_calls.kernels() is not None and door.is_plain(*values)
+    return door.has_library() and door.is_plain(*values)
 
 
 def lens_plan(model: str, k: Any, size: tuple[int, int], kind: str) -> Callable[..., Maps]:
@@ -46,7 +46,7 @@ def lens_plan(model: str, k: Any, size: tuple[int, int], kind: str) -> Callable[
         (fx, _, cx), (_, fy, cy), _ = camera.tolist()
         numbers[:4] = fx, fy, cx, cy
         if count:
-            numbers[4 : 4 + count] = as_array(k).ravel()
+            numbers[4 : 4 + count] = door.as_array(k).ravel()
         if count == lens_models.TILTED:
             angles = torch.from_numpy(numbers[16:18]).unbind()
             numbers[TILT] = lens_models.tilt_by(*angles).flatten().numpy()
@@ -54,19 +54,14 @@ def lens_plan(model: str, k: Any, size: tuple[int, int], kind: str) -> Callable[
             rows = (fx, 0.0, (size[1] - 1) / 2), (0.0, fy, (size[0] - 1) / 2), (0.0, 0.0, 1.0)
             matrix = np.array(rows)
         else:
-            matrix = np.array(as_array(view)[:, :3], np.float64)
+            matrix = np.array(door.as_array(view)[:, :3], np.float64)
         if turn is not None:  # torch's product: numpy's may round differently
-            turned = torch.from_numpy(np.array(as_array(turn), np.float64))
+            turned = torch.from_numpy(np.array(door.as_array(turn), np.float64))
             matrix = (torch.from_numpy(matrix) @ turned).numpy()
         numbers[MATRIX] = invert_numbers(matrix).ravel()
         return filled(block, numbers, size, kind)
 
     return run
-
-
-def as_array(value: Any) -> np.ndarray:
-    """An array, or a tensor as one."""
-    return value.numpy() if isinstance(value, Tensor) else value
 
 
 def image_plan(model: str, src: Any, k: Any, size: tuple[int, int], rule: SamplingRule) -> Plan:
@@ -94,11 +89,8 @@ def conversion_plan(first: Tensor, second: Tensor | None, kind: str) -> Plan:
 
     def run(first: Any, second: Any) -> Maps:
         """first (h, w) or (h, w, 2); second (h, w) or None."""
-        if isinstance(first, Tensor):
-            first = first.detach().numpy()
-        if isinstance(second, Tensor):
-            second = second.detach().numpy()
-        return filled(block, none, size, kind, first, second if reads else None)
+        parts = door.as_array(second) if reads else None
+        return filled(block, none, size, kind, door.as_array(first), parts)
 
     return run
 

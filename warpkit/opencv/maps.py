@@ -23,7 +23,7 @@ from warpkit.engine.definitions.labels import same_bits
 from warpkit.engine.definitions.rounding import saturate16, to_int32
 from warpkit.engine.definitions.rules import SamplingRule
 from warpkit.geometry.arguments import floats
-from warpkit.opencv import door, lens_maps, numbers, plain_calls, sampling
+from warpkit.opencv import door, lens_maps, numbers, sampling
 from warpkit.opencv.cameras import as_flag, as_given_maps, as_maps, common_device, map_kind
 from warpkit.opencv.constants import (
     WARP_FILL_OUTLIERS,
@@ -207,7 +207,7 @@ def _plan_polar(
         points = field(True, center, radius)
     else:
         fixed = center.detach(), radius.detach()
-        if not (log and back) and plain_calls.kernels() and plain_calls.are_plain(*fixed):
+        if not (log and back) and door.runs_kernels(*fixed):
             numbers_of = fixed[0].tolist(), float(fixed[1])
             at = torch.from_numpy(lens_maps.polar_points(size, polar, *numbers_of, log, back))
         else:

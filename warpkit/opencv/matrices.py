@@ -200,7 +200,7 @@ def _plan_inverse(keeps: bool, M: Any) -> Plan | Once:
     if keeps and door.is_plain(M):
         if M.ndim == 2 and own == torch.float64:  # floats take a tenth of the time
             return lambda M: np.array(invert(*M.ravel().tolist()))
-        return lambda M: _inverted(lens_maps.as_array(M))
+        return lambda M: _inverted(door.as_array(M))
     found = _inverted(_array(matrix, dtype))
     return Once(
         _result(found, device, (matrix,), lambda value: inverse_map(matrix).to(value.dtype))
@@ -347,7 +347,7 @@ def _pairs_plan(
     gives_tensor = has_tensor(*given)
 
     def points(value: Any, shape: Sequence[int]) -> np.ndarray:
-        array = value.numpy() if isinstance(value, Tensor) else value
+        array = door.as_array(value)
         if array.dtype != np.float32:
             array = array.astype(np.float64, copy=False).astype(np.float32)
         if batch:
