@@ -118,15 +118,27 @@ def _defined(src: Any, dst: Any, threshold: float, given: bool) -> tuple[Any, An
     rounded = [points.detach().float().double() for points in (src, dst)]
     if not given and any(bool((p == p[:1]).all(0).any()) for p in rounded):
         return None, np.zeros((len(src), 1), np.uint8)
-    matrix = _fitted(name, *rounded)
-    near = torch.ones((*batch, src.shape[-2]), dtype=torch.bool, device=device)
-    if src.shape[-2] > 4:
-        carried = transform_points(matrix, rounded[0])
-        near = (carried - rounded[1]).norm(dim=-1) <= homography_fit.reach(threshold)
-    found = near[..., None].to(torch.uint8)
+    matrix, found = _values(name, rounded[0], rounded[1], batch, threshold)
     if is_followed(src, dst):
         matrix = with_gradient_of(matrix, _exact(name, src, dst))
     return as_given(given, matrix), as_given(given, found)
+
+
+def _values(
+    name: str, src: Tensor, dst: Tensor, batch: tuple[int, ...], threshold: float
+) -> tuple[Tensor, Tensor]:
+    """The matrix (..., 3, 3) and the mask (..., N, 1) for src and dst (..., N, 2)."""
+    if not batch and src.ndim == 2 and dst.ndim == 2 and door.runs_kernels(src, dst):
+        points = src.numpy(), dst.numpy()
+        matrix, found = map(torch.from_numpy, homography_fit.fitted(*points, STEPS, threshold))
+        if not isnan(matrix[0, 0]):
+            return matrix, found
+    matrix = _fitted(name, src, dst)
+    near = torch.ones((*batch, src.shape[-2]), dtype=torch.bool, device=src.device)
+    if src.shape[-2] > 4:
+        carried = transform_points(matrix, src)
+        near = (carried - dst).norm(dim=-1) <= homography_fit.reach(threshold)
+    return matrix, near[..., None].to(torch.uint8)
 
 
 def _points(name: str, argument: str, value: Any, device: torch.device, given: bool) -> Tensor:
