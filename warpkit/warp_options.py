@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import torch
 from torch import Tensor
 
 from warpkit.core import checks
@@ -13,7 +12,6 @@ from warpkit.core.mistakes import looks_channels_last
 from warpkit.engine.backends import Backend, named_backend, select_backend
 from warpkit.engine.binding.plan import Plan
 from warpkit.engine.definitions.antialias import check_antialias
-from warpkit.engine.definitions.layout import layout_of
 from warpkit.engine.definitions.rule_names import check_nearest
 from warpkit.engine.definitions.rules import SamplingRule
 from warpkit.engine.definitions.splines import is_spline
@@ -95,7 +93,7 @@ def kept_plan(
         return None
     if not isinstance(mapping, Tensor) or not mapping.is_floating_point():
         return None
-    if image.dtype in checks.LABELS or layout_of(image) is not torch.contiguous_format:
+    if image.dtype in checks.LABELS:
         return None
     labels = not image.is_floating_point() and rule.interpolation == "nearest"
     slopes = image.is_floating_point() and rule.interpolation != "nearest"

@@ -81,6 +81,12 @@ def sample(
     return _values(image, grid, fill, fill if border_value is None else border_value, rule)
 
 
+def added_to_pixels(offsets: Tensor) -> Tensor:
+    """The points (*P, h, w, 2) at offsets from each pixel, added in the offsets' own type."""
+    at = offsets.detach().to(torch.promote_types(offsets.dtype, torch.float32))
+    return at + maps.pixel_points(at.shape[-3:-1], at.dtype, at.device)
+
+
 def takes_float_path(image: Tensor, rule: SamplingRule) -> bool:
     """Whether OpenCV computes in float32 rather than in fixed point."""
     return rule.arithmetic == "opencv5" and opencv5.supports(image, rule)

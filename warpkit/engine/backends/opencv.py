@@ -6,15 +6,15 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from warpkit.engine import cpu
 from warpkit.engine.arithmetic import opencv
+from warpkit.engine.binding.plan import Plan
 from warpkit.engine.cpu import opencv as cpu_opencv
 from warpkit.engine.definitions import reference
 from warpkit.engine.definitions.exact_gradient import Values, with_exact_gradient
-from warpkit.engine.definitions.maps import added_to_pixels, pixel_points
+from warpkit.engine.definitions.maps import added_to_pixels
 from warpkit.engine.definitions.rules import SamplingRule
 
 
@@ -103,8 +103,7 @@ class OpenCVBackend:
         """
 
         def values() -> Tensor:
-            at = offsets.detach().to(torch.promote_types(offsets.dtype, torch.float32))
-            at = at + pixel_points(at.shape[-3:-1], at.dtype, at.device)
+            at = opencv.added_to_pixels(offsets)
             return self.values.sample(image, at, fill, rule, border_value, False)
 
         if self.fused:
@@ -112,6 +111,12 @@ class OpenCVBackend:
         else:
             exact = partial(self.exact.sample, image, added_to_pixels(offsets), fill)
         return self._join(values, exact, rule, image, offsets, fill)
+
+    def prepare(self, *given: Any, **options: bool) -> Plan | None:
+        """As `cpu.prepare`."""
+        if not self.fused:
+            return None
+        return cpu.prepare(*given, **options, kernels=cpu_opencv.planned)
 
     def inverse_map(self, matrix: Tensor) -> Tensor:
         """As `Backend.inverse_map`; OpenCV's values have an inverse of their own."""

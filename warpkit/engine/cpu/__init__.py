@@ -15,6 +15,7 @@ reference is used instead, after one warning.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -142,11 +143,13 @@ def prepare(
     *,
     forward: bool = False,
     relative: bool = False,
+    kernels: Callable[..., Any] | None = None,
 ) -> Callable[[Tensor, Tensor], Tensor] | None:
     """A function for further calls with images and mappings like these, without checks; or None.
 
     image (*I, C, H, W); mapping (*M, 2 or 3, 3), source -> destination if `forward`, or
-    (*P, h, w, 2), offsets if `relative`; fill broadcasts to the result.
+    (*P, h, w, 2), offsets if `relative`; fill broadcasts to the result. kernels: makes those of
+    another arithmetic of the operator's options and tensors.
     """
     from warpkit.engine.cpu import warps
     from warpkit.engine.cpu.warp_calls import TYPES
@@ -155,7 +158,7 @@ def prepare(
     if image.dtype not in (*TYPES, *HALVES) or (points and mapping.dtype in HALVES):
         return None  # computed in float32
     options = Warp(tuple(size), rule, forward, relative)
-    return warps.plan(options, image, mapping, fill)
+    return warps.plan(options, image, mapping, fill, kernels or warps.planned)
 
 
 def first_sums(fixed: Tensor, seen: Tensor, weight: Tensor) -> Tensor:

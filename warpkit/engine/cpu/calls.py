@@ -20,6 +20,9 @@ from warpkit.engine.cpu.threads import INLINE, run, run_on_team
 
 assert LIBRARY is not None  # nobody imports this module without the library
 
+RUN_BLOCK = LIBRARY.run
+MISSING = "warpkit: no memory for a kernel to work in"
+
 TASKS = LIBRARY.tasks
 """The number of each task, by its name."""
 
@@ -55,14 +58,16 @@ def launch(numbers: np.ndarray, first: int, end: int, values: int) -> None:
         return
     if values < INLINE:
         numbers[FIRST], numbers[END], numbers[RUN], numbers[THREADS] = first, end, end - first, 1
-        LIBRARY.run(numbers.tobytes())  # pyright: ignore[reportOptionalMemberAccess]
-        return  # asking an array for its address takes 1 us
+        if RUN_BLOCK(numbers.tobytes()):  # asking an array for its address takes 1 us
+            raise MemoryError(MISSING)
+        return
 
     def part(begin: int, stop: int, each: int = 0, threads: int = 1, team: int = 0) -> None:
         mine = numbers.copy()
         mine[FIRST], mine[END] = first + begin, first + stop
         mine[RUN], mine[THREADS], mine[TEAM] = each or stop - begin, threads, team
-        LIBRARY.run(mine.tobytes())  # pyright: ignore[reportOptionalMemberAccess]
+        if RUN_BLOCK(mine.tobytes()):
+            raise MemoryError(MISSING)
 
     if not run_on_team(part, end - first, values):
         run(part, end - first, values)

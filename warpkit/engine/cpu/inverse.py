@@ -50,9 +50,11 @@ def invert(matrix: Tensor, singular_to_zero: bool = False) -> Tensor:
     given = matrix.detach().contiguous()
     if given.dtype not in (torch.float64, torch.float32):
         given = given.float()
-    out = torch.empty_like(given, dtype=torch.float64)
-    kind = "invert", given.shape[-2], given.dtype == torch.float64, singular_to_zero
-    _run(kind, given, 0, out)
+    out, rows = torch.empty_like(given, dtype=torch.float64), given.shape[-2]
+    block = BLOCKS["invert", rows, given.dtype == torch.float64, singular_to_zero].copy()
+    block[GIVEN], block[OUT] = calls.address(given), calls.address(out)
+    values = given.numel()
+    calls.launch(block, 0, values // (3 * rows), values)
     return out
 
 
@@ -73,13 +75,8 @@ def inverse_vjp(to_source: Tensor, grad: Tensor, dtype: torch.dtype) -> Tensor:
     double = dtype == torch.float64
     grad, to_source = grad.contiguous(), to_source.detach().contiguous()
     out = torch.empty_like(grad, dtype=dtype if double else torch.float32)
-    kind = "inverse_vjp", grad.shape[-2], double, False
-    _run(kind, to_source, calls.address(grad), out)
+    block = BLOCKS["inverse_vjp", grad.shape[-2], double, False].copy()
+    block[GIVEN], block[SUMS] = calls.address(to_source), calls.address(grad)
+    block[OUT] = calls.address(out)
+    calls.launch(block, 0, grad.numel() // (3 * grad.shape[-2]), grad.numel())
     return out.to(dtype)
-
-
-def _run(kind: tuple[str, int, bool, bool], given: Tensor, sums: int, out: Tensor) -> None:
-    """A task for `given` (..., 2 or 3, 3) and the sums at an address, with the result in `out`."""
-    block, values = BLOCKS[kind].copy(), given.numel()
-    block[GIVEN], block[SUMS], block[OUT] = calls.address(given), sums, calls.address(out)
-    calls.launch(block, 0, values // (3 * given.shape[-2]), values)

@@ -145,8 +145,8 @@ def result(
 
     image (*I, C, H, W); mapping (*M, 2 or 3, 3) or (*P, h, w, 2); fill from `stored_fill`.
     """
-    key, shapes = call.key, call.shapes
-    out = room(shapes.shape, key.made, key.channels_last)
+    shapes = call.shapes
+    out = room(shapes.shape, call.dtype, call.key.channels_last)
     if shapes.values:
         numbers = call.numbers.copy() if depths is None else _with_depths(call.numbers, depths)
         # as `calls.address`, whose calls would take 0.2 us more

@@ -29,8 +29,8 @@ PATH = HERE / FILES[SYSTEM]
 MACHINES = {62: "x86_64", 183: "aarch64"}
 """The names of processors in `platform`, by their number in an ELF file."""
 
-Entry = Callable[[bytes], None]
-"""A C function of one argument, an array of int64 numbers; it may raise MemoryError."""
+Entry = Callable[[bytes], int]
+"""A C function of one argument, an array of int64 numbers; it returns 1 if memory is missing."""
 
 
 @dataclass(frozen=True)
@@ -77,13 +77,8 @@ def open_file(path: Path) -> NativeLibrary:
 def entry(handle: ctypes.CDLL, name: str) -> Entry:
     """A C function of one pointer, which returns 1 if it ran out of memory."""
     function = handle[name]
-    function.argtypes, function.restype = [ctypes.c_void_p], check_memory
+    function.argtypes, function.restype = [ctypes.c_void_p], ctypes.c_int
     return function
-
-
-def check_memory(missing: int) -> None:
-    if missing:
-        raise MemoryError("warpkit: no memory for a kernel to work in")
 
 
 def text_function(handle: ctypes.CDLL, name: str) -> Callable[..., str | None]:

@@ -72,15 +72,6 @@ class WarpKey(NamedTuple):
     wide: bool = False
     """The result is not rounded to the image's type; that of halves never is."""
 
-    @property
-    def made(self) -> torch.dtype:
-        """The result's type."""
-        if TAPS[self.interpolation] == 1:
-            return self.dtype
-        if self.dtype in HALVES:
-            return torch.float32
-        return torch.float64 if self.wide and not self.dtype.is_floating_point else self.dtype
-
 
 class WarpShapes(NamedTuple):
     """The sizes of a warp, as far as shapes determine them."""
@@ -114,6 +105,8 @@ class WarpCall(NamedTuple):
 
     key: WarpKey
     shapes: WarpShapes
+    dtype: torch.dtype
+    """The result's."""
     numbers: np.ndarray
     """The block, with 0 for every address that differs between calls."""
     images: np.ndarray
@@ -171,7 +164,7 @@ def warp_call(key: WarpKey) -> WarpCall:
         images, step = np.empty(0, np.int64), batch_strides[0]
     else:
         images, step = broadcast_index(key.image[:-3], shapes.batch, tuple(batch_strides)), 1
-    taps, item_size = TAPS[key.interpolation], key.made.itemsize
+    taps, dtype = TAPS[key.interpolation], _result_type(key)
     item, channel, row, column = fill_strides(key.fill)
     border_y, border_x = shapes.border
     numbers = {
@@ -191,10 +184,10 @@ def warp_call(key: WarpKey) -> WarpCall:
         "border_x": border_x,
         "kind": shapes.kind,
         "type": (TYPES | HALVES).get(key.dtype, -1),
-        "wide": key.made != key.dtype,
+        "wide": dtype != key.dtype,
         "interpolation": CODE[key.interpolation],
         "taps": taps,
-        "number_bytes": item_size,
+        "number_bytes": dtype.itemsize,
         "mapping_size": shapes.mapping_size,
         "double_points": key.wide_points,
         "relative": key.relative,
@@ -208,6 +201,14 @@ def warp_call(key: WarpKey) -> WarpCall:
     }
     units = shapes.items * shapes.tile_rows
     block = WARPS.block("nearest" if taps == 1 else "warp", numbers)
-    streams = shapes.values * item_size >= STREAMED and not key.channels_last
-    streams = streams and shapes.shape[-1] * item_size % REGISTER == 0
-    return WarpCall(key, shapes, block, images, taps, units, streams, {})
+    streams = shapes.values * dtype.itemsize >= STREAMED and not key.channels_last
+    streams = streams and shapes.shape[-1] * dtype.itemsize % REGISTER == 0
+    return WarpCall(key, shapes, dtype, block, images, taps, units, streams, {})
+
+
+def _result_type(key: WarpKey) -> torch.dtype:
+    if TAPS[key.interpolation] == 1:
+        return key.dtype
+    if key.dtype in HALVES:
+        return torch.float32
+    return torch.float64 if key.wide and not key.dtype.is_floating_point else key.dtype

@@ -13,8 +13,9 @@ from warpkit.engine.cpu import launch
 from warpkit.engine.cpu.inverse import inverse_vjp, invert
 from warpkit.engine.cpu.warp_calls import WarpCall
 from warpkit.engine.definitions.exact_gradient import Given
-from warpkit.engine.definitions.layout import are_planes
+from warpkit.engine.definitions.layout import are_planes, restore_memory_format
 from warpkit.engine.definitions.reference import compute_dtype
+from warpkit.engine.definitions.rules import SamplingRule
 from warpkit.engine.operators.warp import WARP, Warp
 
 
@@ -24,19 +25,13 @@ def forward(options: Warp, image: Tensor, mapping: Tensor, fill: Tensor) -> tupl
     Tensors as of `WARP`, here and below.
     """
     size, rule, _, relative, wide = options
-    source = _to_source(options, mapping)
+    source = to_source(options, mapping)
     found = launch.forward(image, source, fill, size, rule, None, relative, wide)
-    return _rounded(found, image, wide), (source, None)
+    # of halves, the kernel computes in float32
+    return found.to(compute_dtype(image.dtype) if wide else image.dtype), (source, None)
 
 
-def _rounded(result: Tensor, image: Tensor, wide: bool) -> Tensor:
-    """The kernel's result (*batch, C, h, w), which it computes in float32 for an image
-    (*I, C, H, W) of halves."""
-    kind = compute_dtype(image.dtype) if wide else image.dtype
-    return result if result.dtype == kind else result.to(kind)
-
-
-def _to_source(options: Warp, mapping: Tensor) -> Tensor:
+def to_source(options: Warp, mapping: Tensor) -> Tensor:
     """The map destination -> source, or points."""
     return invert(mapping) if options.forward else mapping.detach()
 
@@ -50,7 +45,7 @@ def backward(
 ) -> tuple[Tensor, ...]:
     """The gradients of the tensors, as of `WARP`."""
     image, mapping, fill = tensors
-    source, call = kept or (_to_source(options, mapping), None)
+    source, call = kept or (to_source(options, mapping), None)
     size, rule, forward, relative, _ = options
     grad = grads[0].to(compute_dtype(image.dtype))
     inputs = grad, image, source, fill, size, rule, wanted
@@ -65,7 +60,7 @@ class GivenWarp(Given):
 
     def forward(self, options: Warp, *tensors: Tensor) -> tuple[Tensor, Any]:
         """As `Given.forward`."""
-        return self.values(), (_to_source(options, tensors[1]), None)
+        return self.values(), (to_source(options, tensors[1]), None)
 
 
 class Planned:
@@ -79,36 +74,45 @@ class Planned:
         self, options: Warp, image: Tensor, mapping: Tensor, fill: Tensor
     ) -> tuple[Tensor, Any]:
         """As `forward`."""
-        source = _to_source(options, mapping)
+        source = invert(mapping) if options.forward else mapping.detach()
         found = launch.result(self.call, image, source, self.fill)
-        return _rounded(found, image, options.wide), (source, self.call)
+        if found.dtype != image.dtype:  # of halves, the kernel computes in float32
+            found = found.to(image.dtype)
+        return found, (source, self.call)
+
+
+def planned(options: Warp, image: Tensor, mapping: Tensor, fill: Tensor) -> Planned:
+    """The kernel of warps like this one, of a mapping that kernels read; tensors as of `WARP`."""
+    size, rule, _, relative, wide = options
+    call = launch.prepared(image, mapping, fill, size, rule, relative=relative, wide=wide)
+    fill = launch.as_shown(fill, image.dtype) if call.taps == 1 else fill
+    return Planned(call, launch.stored_fill(call, fill))
 
 
 @lasting
 def plan(
-    options: Warp, image: Tensor, mapping: Tensor, fill: Tensor
+    options: Warp, image: Tensor, mapping: Tensor, fill: Tensor, made: Callable[..., Any]
 ) -> Callable[[Tensor, Tensor], Tensor] | None:
     """A function for calls like this one, if kernels can read the mapping directly.
 
-    image (*I, C, H, W); mapping (*M, 2 or 3, 3) or (*P, h, w, 2); fill broadcasts to the result.
+    image (*I, C, H, W); mapping (*M, 2 or 3, 3) or (*P, h, w, 2); fill broadcasts to the result;
+    made: `planned`, or what makes the kernels of another arithmetic.
     """
+    if not (mapping.is_contiguous() or are_planes(mapping)):
+        return None
     fill = fill.clone()  # it is kept, and may be of inference mode
     real = torch.float64 if mapping.shape[-1] == 3 else mapping.dtype
     source = torch.empty_like(mapping, dtype=real)  # with the strides of planar points
-    size, rule, _, relative, wide = options
-    call = launch.prepared(image, source, fill, size, rule, relative=relative, wide=wide)
-    if not (mapping.is_contiguous() or are_planes(mapping)):
-        return None
-    fill_read = launch.as_shown(fill, image.dtype) if call.taps == 1 else fill
-    kernels = Planned(call, launch.stored_fill(call, fill_read))
-    widens = mapping.dtype != real and not options.forward
-
-    has_slope = call.taps > 1 and image.is_floating_point()
+    kernels, rule, forward = made(options, image, source, fill), options.rule, options.forward
+    exact = options._replace(rule=SamplingRule(rule.interpolation, rule.border))
+    has_slope = rule.interpolation != "nearest" and image.is_floating_point()
+    widens, moves = mapping.dtype != real and not forward, not image.is_contiguous()
 
     def again(image: Tensor, mapping: Tensor) -> Tensor:
         """Tensors as in `plan`."""
         mapping = mapping.to(real) if widens else mapping
         mapping = mapping if has_slope else mapping.detach()
-        return WARP.by(kernels, options, image, mapping, fill)
+        result = WARP.by(kernels, exact, image, mapping, fill)
+        return restore_memory_format(result, image) if moves else result
 
     return again

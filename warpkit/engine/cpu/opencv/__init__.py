@@ -7,6 +7,7 @@ calls; the kernels are native/opencv/opencv.cpp and opencv_nearest.cpp.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -14,6 +15,7 @@ from torch import Tensor
 from warpkit.core.tracing import is_eager
 from warpkit.engine.arithmetic import opencv
 from warpkit.engine.definitions.rules import SamplingRule
+from warpkit.engine.operators.warp import Warp
 
 
 def warp(
@@ -61,6 +63,13 @@ def sample_maps(
     """
     fixed_map = first.dtype == torch.int16 and second is not None
     return _sample(image, first, first.shape[:2], fill, rule, border_value, fixed_map, second)
+
+
+def planned(options: Warp, image: Tensor, mapping: Tensor, fill: Tensor) -> Any:
+    """The kernel of warps like one, tensors as of `WARP`: see `launch.Planned`."""
+    from warpkit.engine.cpu.opencv.launch import Planned
+
+    return Planned(options, image, mapping, fill)
 
 
 def inverse_map(matrix: Tensor) -> Tensor:

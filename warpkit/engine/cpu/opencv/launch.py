@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 from math import prod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from warpkit.engine.arithmetic import opencv as arithmetic
 from warpkit.engine.arithmetic import opencv4_sums
 from warpkit.engine.arithmetic.opencv4_tables import ONE, STEPS, axis_table, integer_table
 from warpkit.engine.arithmetic.opencv5 import CHANNELS, TYPES
 from warpkit.engine.cpu import calls
 from warpkit.engine.cpu.calls import Family, address, address_of
+from warpkit.engine.cpu.inverse import invert
 from warpkit.engine.cpu.memory import empty
 from warpkit.engine.cpu.warp_calls import TYPES as NUMBERS
 from warpkit.engine.definitions.layout import (
@@ -28,6 +30,7 @@ from warpkit.engine.definitions.layout import (
 )
 from warpkit.engine.definitions.reference import convert
 from warpkit.engine.definitions.rules import CODE, TAPS, SamplingRule
+from warpkit.engine.operators.warp import Warp
 
 WARPS = Family("opencv")
 FIELDS = WARPS.fields
@@ -150,6 +153,31 @@ def run(made: PreparedCall, image: int, mapping: int, second: int = 0) -> np.nda
     numbers[OUT] = address_of(memory)
     calls.launch(numbers, 0, call.units, call.values)
     return memory
+
+
+class Planned:
+    """The kernel of warps like one that was planned: OpenCV's values, the gradient of "exact"."""
+
+    def __init__(self, options: Warp, image: Tensor, mapping: Tensor, fill: Tensor) -> None:
+        """Tensors as of `WARP`."""
+        floats = arithmetic.takes_float_path(image, options.rule)
+        self.call = prepare(image, mapping, fill, options.size, options.rule, not floats)
+
+    def forward(self, options: Warp, *tensors: Tensor) -> tuple[Tensor, Any]:
+        """The values; also the map that the gradient's kernel reads, as of `WARP`."""
+        image, mapping, _ = tensors
+        if options.forward:
+            at = invert(mapping, singular_to_zero=True)
+        else:
+            at = arithmetic.added_to_pixels(mapping) if options.relative else mapping.detach()
+            at = at.contiguous()
+        memory = run(self.call, address(image), address(at))
+        if self.call.call.channels_last:
+            memory = np.moveaxis(memory, -1, -3)
+        kept = None
+        if image.requires_grad or mapping.requires_grad:
+            kept = (invert(mapping) if options.forward else mapping.detach()), None
+        return torch.from_numpy(memory), kept
 
 
 @lru_cache(maxsize=calls.KEPT)
