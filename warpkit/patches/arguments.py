@@ -198,8 +198,7 @@ def boxes(
         wanted = "of shape (N, 4), (N, 5) or (N, 4, 2)"
         checks.fail(function, "boxes", wanted, checks.shape_of(value))
     checks.check_device(function, "boxes", value, data.original.device)
-    bad = check_boxes(function, value)
-    warn_if_relative_boxes(function, value[:, :4].flatten(1), min(data.sizes, key=min))
+    bad = _bad_boxes(function, value, min(data.sizes, key=min))
     warn_if_16_bit_numbers(function, "boxes", value, data.sizes)
     index = image_index(function, index, value.shape[0], data)
     if kind == TURNED:
@@ -207,6 +206,36 @@ def boxes(
     if is_readable(value) and is_readable(index):
         return value, index, None
     return value, index, ~bad & (index >= 0) & (index < data.count)
+
+
+def checked_numbers(function: str, value: Tensor, index: Tensor | None, batch: Tensor) -> Tensor:
+    """As `boxes` of arguments whose types and shapes are checked; returns the index.
+
+    value (N, 4), (N, 5) or (N, 4, 2); index (N,); batch (B, C, H, W).
+    """
+    _bad_boxes(function, value, batch.shape[-2:])
+    if index is None:
+        index = torch.zeros(value.shape[0], dtype=torch.int64, device=batch.device)
+    else:
+        index = _within(function, index, batch.shape[0])
+    if kind_of_boxes(value.shape) == TURNED:
+        warn_if_rois(function, value, index)
+    return index
+
+
+def _bad_boxes(function: str, value: Tensor, size: Sequence[int]) -> Tensor:
+    """Which boxes are invalid, (N,); size: the smallest image's."""
+    bad = check_boxes(function, value)
+    warn_if_relative_boxes(function, value[:, :4].flatten(1), size)
+    return bad
+
+
+def _within(function: str, index: Tensor, count: int) -> Tensor:
+    """The index (N,) of images, int64, all below `count`."""
+    index = index.long()
+    wanted = f"in [0, {count}), the number of images"
+    checks.check_values(function, "image_index", (index < 0) | (index >= count), wanted, index)
+    return index
 
 
 def image_index(function: str, value: Any, count: int, data: ImageArgument) -> Tensor:
@@ -228,10 +257,7 @@ def image_index(function: str, value: Any, count: int, data: ImageArgument) -> T
         checks.fail(function, "image_index", wanted, checks.shape_of(value))
     checks.check_dense(function, "image_index", value)
     checks.check_device(function, "image_index", value, device)
-    value = value.long()
-    wanted = f"in [0, {batch}), the number of images"
-    checks.check_values(function, "image_index", (value < 0) | (value >= batch), wanted, value)
-    return value
+    return _within(function, value, batch)
 
 
 def matrices(

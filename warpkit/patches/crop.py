@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from warpkit.core import checks
 from warpkit.core.caller_warnings import warn_of_lost_gradients
+from warpkit.core.mistakes import looks_channels_last, without_warnings
 from warpkit.core.sharding import objects
 from warpkit.core.tracing import peel
+from warpkit.engine.binding import plan
+from warpkit.engine.binding.plan import Once, Plan
 from warpkit.engine.definitions.antialias import (
     MOST_AFFINE,
     MOST_PERSPECTIVE,
@@ -23,10 +28,10 @@ from warpkit.engine.definitions.antialias import (
 from warpkit.engine.definitions.frames import UPRIGHT, frame_of, kind_of_boxes, patch_matrix
 from warpkit.engine.definitions.maps import map_xy
 from warpkit.engine.definitions.objects.canvases import Images
-from warpkit.engine.definitions.reference import compute_dtype
+from warpkit.engine.definitions.reference import compute_dtype, convert
 from warpkit.engine.definitions.rule_names import check_nearest, parse_rule
 from warpkit.engine.definitions.rules import SamplingRule
-from warpkit.engine.operators.objects import Crop, crop
+from warpkit.engine.operators.objects import CROP, Crop, crop, planned_crop
 from warpkit.patches import arguments
 from warpkit.patches.windows import read_windows
 from warpkit.types import Border, BoxesLike, IndexLike, Interpolation, NumbersLike
@@ -84,10 +89,21 @@ def crop_patches(
     tensor([[[[ 9.,  5.],
               [10.,  6.]]]])
     """
-    name = "crop_patches"
+    keywords = size, interpolation, border, border_value, antialias
+    return plan.call(_plan_crop, (images, boxes, image_index), keywords)
+
+
+def _plan_crop(
+    keeps: bool, images: Any, boxes: Any, image_index: Any, *keywords: Any
+) -> Plan | Once:
+    """The plan of `crop_patches`; keywords: its other arguments, in their order."""
+    size, interpolation, border, border_value, antialias = keywords
+    name, argument = "crop_patches", boxes
     data = arguments.images(name, images, computed=False)
-    boxes, index, good = arguments.boxes(name, boxes, image_index, data)
-    height, width = checks.check_size(name, "size", size)
+    keeps = keeps and isinstance(boxes, Tensor) and boxes.dtype in (torch.float32, torch.float64)
+    read = without_warnings(arguments.boxes) if keeps else arguments.boxes  # the plan warns
+    boxes, index, good = read(name, boxes, image_index, data)
+    size = checks.check_size(name, "size", size)
     rule = parse_rule(name, interpolation, border, "exact")
     check_nearest(name, rule, data.original)
     if rule.border == "transparent":
@@ -97,37 +113,94 @@ def crop_patches(
         name, "antialias", antialias, data.original.dtype, "False", samples is False
     )
     warn_of_lost_gradients(name, data.original, rule.interpolation, boxes=boxes)
-    fill = arguments.border_value(name, border_value, boxes.shape[0], data)
+    fill = arguments.border_value(name, border_value, boxes.shape[0], data).mT[..., None, None]
     upright = kind_of_boxes(boxes.shape) == UPRIGHT
-    to_source = patch_matrix(frame_of(boxes.double()), (height, width))
-    if good is not None:
-        to_source = torch.where(good[:, None, None], to_source, torch.nan)  # samples nothing
-    if rule.interpolation == "nearest":  # no gradient: the result should not require one
-        to_source = to_source.detach()
-    by_item, size = fill.mT[..., None, None], (height, width)
-    windows = None
-    if data.of_labels or data.dtype != compute_dtype(data.dtype):
-        reading = data.pixels, arguments.to_computation, to_source, index, size, rule
-        windows = read_windows(*reading)
-        windows = windows or (_to_computation(data.pixels), to_source, index)
-    pixels, to_source, index = windows or (data.pixels, to_source, index)
+    computed = not data.of_labels and data.dtype == compute_dtype(data.dtype)
+    plans = keeps and not data.of_labels and samples is False and boxes is argument
+    if plans and isinstance(data.pixels, Tensor) and _is_quiet(data.original, boxes, rule):
+        kernels = None
+        if computed:
+            kernels = planned_crop(data.pixels, fill, _places(boxes, None, size, rule), size, rule)
+        if kernels is not None or not computed:
+            return partial(_crop, kernels, fill, size, rule, upright)
+    if keeps and isinstance(data.pixels, Tensor):
+        arguments.checked_numbers(name, boxes, index, data.pixels)
+    places = _places(boxes, good, size, rule)
+    pixels = data.pixels
+    if not computed:
+        pixels, places, index = _computed(pixels, places, index, size, rule)
 
     def sampled(places: Tensor, size: tuple[int, int]) -> Tensor:
         """The images at places (N, 2 or 3, 3) or (N, *size, 2)."""
-        return crop(pixels, places, by_item, Crop(index, size, rule, upright))
+        return crop(pixels, places, fill, Crop(index, size, rule, upright))
 
     if samples is False:
-        crops = sampled(to_source, size)
+        crops = sampled(places, size)
     else:
-        crops = _mean(name, sampled, to_source, size, rule, samples)
-    return data.converted(crops).contiguous()
+        crops = _mean(name, sampled, places, size, rule, samples)
+    return Once(data.converted(crops).contiguous())
 
 
-def _to_computation(images: Images) -> Images:
-    """Images, or a list of them, in the type of the computation."""
+def _is_quiet(images: Tensor, boxes: Tensor, rule: SamplingRule) -> bool:
+    """Whether no types or shapes of a call cause a warning: the next call would warn, too.
+
+    images (B, C, H, W) or (C, H, W); boxes (N, 4), (N, 5) or (N, 4, 2).
+    """
+    loses = rule.interpolation == "nearest" and boxes.requires_grad
+    return not looks_channels_last(images.shape) and not loses
+
+
+def _crop(
+    kernels: Any | None,
+    fill: Tensor,
+    size: tuple[int, int],
+    rule: SamplingRule,
+    upright: bool,
+    images: Tensor,
+    boxes: Tensor,
+    index: Tensor | None,
+) -> Tensor:
+    """Crops like those that were planned: numbers alone are still to be checked.
+
+    kernels: as of `planned_crop`; None if they compute in another type than the images'. images
+    (B, C, H, W) or (C, H, W); boxes (N, 4), (N, 5) or (N, 4, 2); index (N,); fill broadcasts to
+    the result (N, C, h, w).
+    """
+    images = images if images.ndim == 4 else images[None]
+    index = arguments.checked_numbers("crop_patches", boxes, index, images)
+    places = _places(boxes, None, size, rule)
+    if kernels is not None:
+        options = Crop(index, size, rule, upright)
+        return CROP.by(kernels, options, places, fill, images).contiguous()
+    pixels, places, index = _computed(images, places, index, size, rule)
+    crops = crop(pixels, places, fill, Crop(index, size, rule, upright))
+    return convert(crops, images.dtype).contiguous()
+
+
+def _places(
+    boxes: Tensor, good: Tensor | None, size: tuple[int, int], rule: SamplingRule
+) -> Tensor:
+    """The maps (N, 2 or 3, 3) from pixels of crops of boxes; good (N,): other boxes have none."""
+    places = patch_matrix(frame_of(boxes.double()), size)
+    if good is not None:
+        places = torch.where(good[:, None, None], places, torch.nan)  # samples nothing
+    # no gradient under nearest: the result should not require one
+    return places.detach() if rule.interpolation == "nearest" else places
+
+
+def _computed(
+    images: Images, places: Tensor, index: Tensor, size: tuple[int, int], rule: SamplingRule
+) -> tuple[Images, Tensor, Tensor]:
+    """What crops read of images, in the type of the computation, with its maps and its index.
+
+    places (N, 2 or 3, 3), of crops of `size`; index (N,).
+    """
+    found = read_windows(images, arguments.to_computation, places, index, size, rule)
+    if found is not None:
+        return found
     if isinstance(images, Tensor):
-        return arguments.to_computation(images)
-    return tuple(arguments.to_computation(image[None])[0] for image in images)
+        return arguments.to_computation(images), places, index
+    return tuple(arguments.to_computation(each[None])[0] for each in images), places, index
 
 
 def _mean(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from torch import Tensor
 
@@ -47,6 +47,17 @@ class Paint(NamedTuple):
 def crop(images: Images, places: Tensor, fill: Tensor, options: Crop) -> Tensor:
     """As `objects.crop`."""
     return CROP(options, places, fill, *listed(images))
+
+
+def planned_crop(
+    images: Tensor, fill: Tensor, places: Tensor, size: tuple[int, int], rule: SamplingRule
+) -> Any:
+    """The kernels of crops like this one, of a batch; None without them.
+
+    images (B, C, H, W); fill broadcasts to the result (N, C, h, w); places (N, 2 or 3, 3).
+    """
+    kernels = CROP.kernels["cpu"]()
+    return None if kernels is None else kernels.Planned(images, fill, places, size, rule)
 
 
 def paint(

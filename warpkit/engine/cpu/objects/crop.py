@@ -6,7 +6,9 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
+from warpkit.core.lasting import lasting
 from warpkit.engine.cpu import image_lists, launch
+from warpkit.engine.definitions.rules import SamplingRule
 from warpkit.engine.operators.objects import Crop
 
 
@@ -19,6 +21,30 @@ def forward(
     if images[0].ndim == 4:
         return launch.forward(images[0], *given), ()
     return image_lists.forward(images, *given), ()
+
+
+class Planned:
+    """The kernel of crops like one that was planned, of a batch of images."""
+
+    @lasting
+    def __init__(
+        self,
+        images: Tensor,
+        fill: Tensor,
+        places: Tensor,
+        size: tuple[int, int],
+        rule: SamplingRule,
+    ) -> None:
+        """Shapes as in `planned_crop`."""
+        self.call = launch.prepared(images, places, fill, size, rule, listed=True)
+        self.fill = launch.stored_fill(self.call, fill)
+
+    def forward(
+        self, options: Crop, places: Tensor, fill: Tensor, images: Tensor
+    ) -> tuple[Tensor, tuple[()]]:
+        """As `forward`."""
+        index = options.image_of.contiguous().numpy()
+        return launch.result(self.call, images, places.detach(), self.fill, index), ()
 
 
 def backward(
