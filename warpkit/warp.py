@@ -276,15 +276,15 @@ def _plan_remap(keeps: bool, image: Tensor, points: Any, name: str, *keywords: A
     rule = parse_rule(name, interpolation, border, arithmetic, splines=True)
     checks.check_bool(name, "relative", relative)
     arguments = (name, image, points, rule, border_value, background, backend)
-    return _plan_sampling(keeps, *arguments, relative=relative, antialias=antialias)
+    return plan_sampling(keeps, *arguments, relative=relative, antialias=antialias)
 
 
 def remap_by(*arguments: Any, **options: Any) -> Tensor:
-    """`remap` under a rule, with the other arguments of `_plan_sampling`."""
-    return plan.once(_plan_sampling(False, *arguments, **options))
+    """`remap` under a rule, with the other arguments of `plan_sampling`."""
+    return plan.once(plan_sampling(False, *arguments, **options))
 
 
-def _plan_sampling(
+def plan_sampling(
     keeps: bool,
     name: str,
     image: Tensor,

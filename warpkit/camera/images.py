@@ -9,10 +9,12 @@ from torch import Tensor
 
 from warpkit import warp
 from warpkit.camera.arguments import as_lens
-from warpkit.camera.maps import as_view, distorting, undistorting
+from warpkit.camera.maps import are_plain, as_view, distorting, planned_field, undistorting
 from warpkit.core import checks
 from warpkit.core.mistakes import warn_if_16_bit_camera, warn_if_relative_camera
 from warpkit.core.sharding import batched
+from warpkit.engine.binding import plan
+from warpkit.engine.binding.plan import Once, Plan
 from warpkit.types import (
     Arithmetic,
     BackendName,
@@ -63,19 +65,45 @@ def undistort(
     >>> undistort(image, [[1, 0, 1], [0, 1, 0], [0, 0, 1]], [-0.5, 0, 0, 0])
     tensor([[[0.5000, 1.0000, 1.5000]]])
     """
+    arrays = image, camera_matrix, distortion, rotation, new_camera_matrix
+    keywords = size, model, interpolation, border, border_value, background
+    return plan.call(_plan_undistort, arrays, (*keywords, antialias, arithmetic, backend))
+
+
+def _plan_undistort(
+    keeps: bool,
+    image: Any,
+    camera_matrix: Any,
+    distortion: Any,
+    rotation: Any,
+    new_camera_matrix: Any,
+    *keywords: Any,
+) -> Plan | Once:
+    """The plan of `undistort`; keywords: its other arguments, in their order."""
+    size, model, interpolation, border, border_value, background, *names = keywords
+    antialias, arithmetic, backend = names
     name = "undistort"
     image = checks.check_image(name, "image", image, labels=True)
-    args = (camera_matrix, distortion, rotation, new_camera_matrix, model)
-    lens, view = as_view(name, *args, image.device)
-    warn_if_relative_camera(name, "camera_matrix", lens.tensors()[:4], image.shape[-2:])
-    points = undistorting(lens, view, _size(name, size, image))
+    cameras = camera_matrix, distortion, rotation, new_camera_matrix
+    lens, view = as_view(name, *cameras, model, image.device)
+    size = _size(name, size, image)
+    points = undistorting(lens, view, size)
     rule = warp.parse_rule(name, interpolation, border, arithmetic)
     made_of = {"camera_matrix": camera_matrix, "distortion": distortion}
     others = {"rotation": rotation, "new_camera_matrix": new_camera_matrix}
     made_of |= {argument: value for argument, value in others.items() if value is not None}
     warn_if_16_bit_camera(name, image.shape[-2:], **made_of)
+    # without autograd's tape, nothing would show whether a gradient is lost
+    keeps = keeps and are_plain(*cameras)
+    keeps = keeps and points.requires_grad == any(v.requires_grad for v in made_of.values())
     options: dict[str, Any] = {"antialias": antialias, "made_of": made_of}
-    return warp.remap_by(name, image, points, rule, border_value, background, backend, **options)
+    inputs = name, image, points, rule, border_value, background, backend
+    sampling = warp.plan_sampling(keeps, *inputs, **options)
+    if isinstance(sampling, Once):
+        warn_if_relative_camera(name, "camera_matrix", lens.tensors()[:4], image.shape[-2:])
+        return sampling
+    field = planned_field(name, lens, distortion, size, image.shape[-2:])
+    return lambda image, *cameras: sampling(image, field(*cameras))
 
 
 @batched(image=3, camera_matrix=2, distortion=1, border_value=1, background=3)

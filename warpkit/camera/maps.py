@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from warpkit.camera.arguments import as_lens, not_none
+from warpkit.camera.arguments import as_lens, camera, not_none
 from warpkit.camera.points import new_view, own_view, undistort
 from warpkit.core import checks
+from warpkit.core.lasting import lasting
 from warpkit.core.mistakes import warn_if_16_bit_camera, warn_if_relative_camera
 from warpkit.core.sharding import batched
+from warpkit.engine.binding import plan
+from warpkit.engine.binding.plan import Once, Plan
+from warpkit.engine.definitions import lens_models
 from warpkit.engine.definitions.lens_models import Lens
 from warpkit.engine.definitions.maps import pixel_points
 from warpkit.engine.operators.inverse import inverse_map
-from warpkit.engine.operators.lens_field import lens_field
+from warpkit.engine.operators.lens_field import FIELD, Field, lens_field
 from warpkit.types import LensModel, MatrixLike, NumbersLike
+
+PLAIN = (torch.float32, torch.float64)
+"""Types of cameras that need no warnings."""
 
 
 @batched(camera_matrix=2, distortion=1, rotation=2, new_camera_matrix=2)
@@ -44,17 +51,75 @@ def undistort_map(
              [  1.,   0.],
              [ 91.,   0.]]])
     """
-    name = "undistort_map"
-    kind = checks.result_kind(camera_matrix, distortion, *not_none(rotation, new_camera_matrix))
-    lens, view = as_view(
-        name, camera_matrix, distortion, rotation, new_camera_matrix, model, kind[0]
-    )
+    cameras = camera_matrix, distortion, rotation, new_camera_matrix
+    return plan.call(_plan_map, cameras, (size, model))
+
+
+def _plan_map(
+    keeps: bool,
+    camera_matrix: Any,
+    distortion: Any,
+    rotation: Any,
+    new_camera_matrix: Any,
+    size: Any,
+    model: Any,
+) -> Plan | Once:
+    """The plan of `undistort_map`, with its arguments."""
+    name, cameras = "undistort_map", (camera_matrix, distortion, rotation, new_camera_matrix)
+    device, dtype = checks.result_kind(*not_none(*cameras))
+    lens, view = as_view(name, *cameras, model, device)
     height, width = checks.check_size(name, "size", size)
+    if keeps and are_plain(*cameras):
+        field = planned_field(name, lens, distortion, (height, width), (height, width))
+        return lambda *cameras: field(*cameras).to(dtype)
     warn_if_relative_camera(name, "camera_matrix", lens.tensors()[:4], (height, width))
     numbers = {"camera_matrix": camera_matrix, "distortion": distortion}
     numbers |= {"rotation": rotation, "new_camera_matrix": new_camera_matrix}
     warn_if_16_bit_camera(name, (height, width), **numbers)
-    return undistorting(lens, view, (height, width)).to(kind[1])
+    return Once(undistorting(lens, view, (height, width)).to(dtype))
+
+
+def are_plain(*cameras: Any) -> bool:
+    """Whether a plan can take cameras of these types without conversions or warnings."""
+    return all(isinstance(v, Tensor) and v.dtype in PLAIN for v in not_none(*cameras))
+
+
+@lasting
+def planned_field(
+    name: str, like: Lens, distortion: Tensor, size: tuple[int, int], sides: Sequence[int]
+) -> Callable[..., Tensor]:
+    """Makes `undistort_map` in float64 of cameras whose types and shapes have been checked.
+
+    like: the lens of the first ones, of which distortion (..., n) is a part; sides: the image's.
+    """
+    batch, count, options = like.fx.shape, len(like.k), Field(like.model, size, False)
+    is_row = distortion.ndim == 2 and distortion.numel() == count  # cv2's form
+    free = torch.tensor([[1, 0, 1], [0, 1, 1], [0, 0, 0]], dtype=torch.bool, device="cpu")
+    focal = torch.tensor([[1, 0, 0], [0, 1, 0], [0, 0, 0]], dtype=torch.bool, device="cpu")
+    checked = ~(free ^ focal)
+    fixed = torch.tensor([[0, 0, 0], [0, 0, 0], [0, 0, 1]], dtype=torch.float64, device="cpu")
+    at = torch.tensor([0, 4, 2, 5], device="cpu")
+
+    def field(
+        camera_matrix: Tensor, distortion: Tensor, rotation: Tensor | None, new: Tensor | None
+    ) -> Tensor:
+        """Shapes as in `undistort_map`."""
+        matrix = camera_matrix.double()
+        if bool((((matrix == fixed) == focal) & checked).any()):
+            camera(name, camera_matrix, matrix.device)  # raises the error
+        k = distortion.double().flatten() if is_row else distortion.double()
+        matrix, k = matrix.expand(*batch, 3, 3), k.expand(*batch, count)
+        numbers = torch.cat((matrix.flatten(-2).index_select(-1, at), k), dim=-1)
+        four = numbers.detach().unbind(-1)[:4]
+        warn_if_relative_camera(name, "camera_matrix", four, sides)
+        if rotation is None and new is None:
+            view = torch.where(free, matrix, fixed)
+        else:
+            lens = lens_models.unpacked(options.model, numbers)
+            view = new_view(name, rotation, new, lens, matrix.device)
+        return FIELD(options, numbers, inverse_map(view))  # pyright: ignore
+
+    return field
 
 
 @batched(camera_matrix=2, distortion=1)
