@@ -103,6 +103,18 @@ def test_rotations_by_zero_by_180_degrees_and_by_nan():
     assert second is jacobian
 
 
+@pytest.mark.parametrize("number", [np.inf, -np.inf, 1e200])
+def test_rotations_without_an_angle_are_nan_as_in_cv2(number):
+    scene, zeros, camera = np.ones((3, 3)), np.zeros(3), np.eye(3)
+    for vector in (np.array([number, 0, 0]), np.array([0.1, number, number])):
+        assert np.isnan(cv2.Rodrigues(vector)[0]).all()
+        leaf = torch.from_numpy(vector).requires_grad_()
+        for given in (vector, vector, leaf.detach(), leaf):
+            assert np.isnan(np.asarray(torch.as_tensor(ours.Rodrigues(given)[0]).detach())).all()
+            pixels = ours.projectPoints(scene, given, zeros, camera, None)[0]
+            assert np.isnan(np.asarray(torch.as_tensor(pixels).detach())).all()
+
+
 def test_a_vector_has_no_gradient_at_180_degrees():
     matrix = torch.diag(torch.tensor([-1.0, -1.0, 1.0], dtype=torch.float64)).requires_grad_()
     vector, jacobian = ours.Rodrigues(matrix)

@@ -28,6 +28,8 @@ def turn_of(vector: Sequence[float]) -> tuple[list[float], list[list[float]]]:
     """The rotation (9,) for a rotation vector, and its derivatives (3, 9) by the vector."""
     x, y, z = vector
     angle = math.sqrt(x * x + y * y + z * z)
+    if not math.isfinite(angle):  # Python's cosine of infinity is an error
+        return [math.nan] * 9, [[math.nan] * 9 for _ in range(3)]
     if angle < sys.float_info.epsilon:
         slopes = [[0.0] * 9 for _ in range(3)]
         for row, (low, high) in zip(slopes, SKEW, strict=True):
