@@ -73,10 +73,6 @@ PILLOW = ("NEAREST", "LANCZOS", "BILINEAR", "BICUBIC", "BOX", "HAMMING")
 """Pillow's filters by their number; torchvision has the same numbers."""
 
 
-PILLOW = ("NEAREST", "LANCZOS", "BILINEAR", "BICUBIC", "BOX", "HAMMING")
-"""Pillow's filters by their number; torchvision has the same numbers."""
-
-
 def suggest(argument: str, value: object, *, numbers: Collection[str] = ("cv2",)) -> str:
     """The suggestion for `value`, in brackets; empty for unknown names.
 

@@ -10,11 +10,11 @@ gives torchvision's first-generation transform of the same name, with its pixels
 error for borders and interpolations that it lacks. `Fused` combines consecutive transforms into one
 map and samples once; torchvision's own Pad and RandomCrop may be among them.
 
-`affine`, `perspective`, `elastic`, `resized` and `exact` have the transforms and `family` their
-base, `arguments` and `borders` validate their arguments, `images` applies them to any kind of
+`affine`, `perspective`, `elastic`, `resized` and `exact` have the transforms and `base` their
+base class, `arguments` and `borders` validate their arguments, `images` applies them to any kind of
 image. `fused` splits a list into `runs` (in `batches` drawn image by image), including
-torchvision's `crops`, and warns about `unfused` ones; `composed` is a run's map, by which
-`sampling` samples and `labels` moves boxes and key points.
+torchvision's `crops`, and warns about those that are `not_fusible`; `composed` is a run's map,
+by which `sampling` samples and `labels` moves boxes and key points.
 """
 
 from __future__ import annotations
