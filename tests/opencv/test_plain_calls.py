@@ -357,17 +357,17 @@ for turn in range(200):
         codes = {"projects": 1, **lists.codes_of(Criteria(20, 0.1))}
         for task in ("undistorted_points", "fisheye_found", "fisheye_shown"):
             for k in (5, 14):
-                run = lists.caller(task, (h, 2), h, points.dtype, coefficients=k, **codes)
-                run(points, lens_of)
+                run = lists.caller(task, points.dtype, coefficients=k, **codes)
+                run(points, lens_of, (h, 2), h)
         scene = guarded(random.choice(big, (h, 3)).astype(dtype))
         for task, k, columns in (("projected", 14, 24), ("fisheye_projected", 4, 15)):
             codes = {"coefficients": k, "projects": turn % 2}
-            run = lists.projector(task, h, scene.dtype, (h, 2), columns, **codes)
-            run(scene, guarded(random.choice(big, 61)))
+            run = lists.projector(task, scene.dtype, columns, **codes)
+            run(scene, guarded(random.choice(big, 61)), (h, 2), h)
         for n in (1, 2, 3):
             points = guarded(random.choice(big, (h, n)).astype(dtype))
-            run = lists.caller("moved_points", (h, n), h, points.dtype, channels=n)
-            run(points, guarded(random.choice(big, (n + 1, n + 1))))
+            run = lists.caller("moved_points", points.dtype, channels=n)
+            run(points, guarded(random.choice(big, (n + 1, n + 1))), (h, n), h)
         x, y = (guarded(random.choice(big, (h, w)).astype(dtype)) for _ in range(2))
         for degrees in (False, True):
             for task, first in (("to_polar", x), ("from_polar", x), ("from_polar", None)):

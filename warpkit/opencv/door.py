@@ -30,12 +30,15 @@ def call(make: Make, arrays: tuple[Any, ...], options: tuple[Any, ...], dst: Any
     return result if dst is None else written(dst, result)
 
 
-def numbers(make: Make, arrays: tuple[Any, ...], options: tuple[Any, ...], *outputs: Any) -> Any:
+def numbers(
+    make: Make, arrays: tuple[Any, ...], options: tuple[Any, ...], *outputs: Any, width: int = 0
+) -> Any:
     """The result of a call by its plan, or several, each beside its own output.
 
-    They are tensors if one is among arrays and options, else arrays, perhaps written to outputs.
+    width: of the points in the first array, of which there may be any number. The results are
+    tensors if one is among arrays and options, else arrays, perhaps written to outputs.
     """
-    result, given = plan.call(make, arrays, options), False
+    result, given = plan.call(make, arrays, options, width), False
     for value in (*arrays, *options):
         given = given or isinstance(value, Tensor)
     if len(outputs) == 1:

@@ -197,7 +197,8 @@ def undistortPoints(
     name = "fisheye.undistortPoints"
     steps = cameras.as_criteria(name, criteria, FISHEYE_STEPS)
     output = check_output(name, "undistorted", undistorted, distorted)
-    return door.numbers(_plan_points, (distorted, K, D, R, P), tuple(steps), output)
+    arrays = (distorted, K, D, R, P)
+    return door.numbers(_plan_points, arrays, tuple(steps), output, width=2)
 
 
 def _plan_points(
@@ -250,7 +251,7 @@ def projectPoints(
     first = check_output(name, "imagePoints", imagePoints, objectPoints)
     second = check_output(name, "jacobian", jacobian, objectPoints)
     arrays = (objectPoints, rvec, tvec, K, D)
-    return door.numbers(projection.plan_fisheye, arrays, (alpha,), first, second)
+    return door.numbers(projection.plan_fisheye, arrays, (alpha,), first, second, width=3)
 
 
 def distortPoints(
@@ -282,7 +283,8 @@ def distortPoints(
     if rest:
         checks.fail(name, "alpha", "the last argument", f"{len(rest)} more", TypeError)
     output = check_output(name, "distorted", distorted, undistorted)
-    return door.numbers(_plan_distortion, (undistorted, K, D, Kundistorted), (alpha,), output)
+    arrays = (undistorted, K, D, Kundistorted)
+    return door.numbers(_plan_distortion, arrays, (alpha,), output, width=2)
 
 
 def _plan_distortion(

@@ -229,7 +229,7 @@ def undistortPoints(
     steps = cameras.as_criteria(name, criteria, FIVE_STEPS)
     output = dst if dst is None else check_output(name, "dst", dst, src)
     arrays = (src, cameraMatrix, distCoeffs, R, P)
-    return door.numbers(_plan_points, arrays, tuple(steps), output)
+    return door.numbers(_plan_points, arrays, tuple(steps), output, width=2)
 
 
 def _plan_points(

@@ -101,12 +101,15 @@ def perspective(src: Any, m: Any) -> Run:
     """cv2.perspectiveTransform of src (H, W, C) or (H, W) by m (C + 1, C + 1)."""
     from warpkit.engine.cpu.points import caller
 
-    array, channels = as_array(src), len(m) - 1
-    shape = src.shape[:2] if channels == 1 else src.shape
-    count = array.size // channels
-    call = caller("moved_points", shape, count, array.dtype, channels=channels)
+    channels = len(m) - 1
+    call = caller("moved_points", as_array(src).dtype, channels=channels)
     points, matrix = dense(src), dense(m, np.float64)
-    return lambda src, m: call(points(src), matrix(m))
+
+    def run(src: Any, m: Any) -> np.ndarray:
+        shape = src.shape[:2] if channels == 1 else src.shape
+        return call(points(src), matrix(m), shape, prod(src.shape) // channels)
+
+    return run
 
 
 def undistorting(src: Any, camera: Any, k: Any, R: Any, P: Any, criteria: Criteria) -> Run:
@@ -114,12 +117,10 @@ def undistorting(src: Any, camera: Any, k: Any, R: Any, P: Any, criteria: Criter
     from warpkit.engine.cpu.points import caller, codes_of
 
     points, count, dtype = rows(src, 2), count_of(k), as_array(src).dtype
-    n, projects, error = prod(src.shape) // 2, R is not None or P is not None, criteria.error or 0.0
+    projects, error = R is not None or P is not None, criteria.error or 0.0
     codes = codes_of(criteria) | {"projects": int(projects)}
     task = "undistorted_points"
-    straight, tilted = (
-        caller(task, (n, 1, 2), n, dtype, coefficients=m, **codes) for m in (0, TILTED)
-    )
+    straight, tilted = (caller(task, dtype, coefficients=m, **codes) for m in (0, TILTED))
 
     def run(src: Any, camera: Any, k: Any, R: Any, P: Any) -> np.ndarray:
         numbers, call = lens_numbers(camera, k, count), straight
@@ -128,8 +129,8 @@ def undistorting(src: Any, camera: Any, k: Any, R: Any, P: Any, criteria: Criter
             numbers[TILT], numbers[UNTILT], call = there.flatten(), back.flatten(), tilted
         if projects:
             numbers[MATRIX] = view_of(R, P).flatten()
-        numbers[ERROR] = error
-        return call(points(src), numbers)
+        numbers[ERROR], n = error, prod(src.shape) // 2
+        return call(points(src), numbers, (n, 1, 2), n)
 
     return run
 
@@ -140,15 +141,14 @@ def fisheye_undistorting(src: Any, K: Any, D: Any, R: Any, P: Any, criteria: Cri
 
     points, count, error = dense(src), count_of(D), criteria.error or 0.0
     codes = codes_of(criteria) | {"projects": int(R is not None or P is not None)}
-    dtype, n = as_array(src).dtype, prod(src.shape) // 2
-    call = caller("fisheye_found", tuple(src.shape), n, dtype, **codes)
+    call = caller("fisheye_found", as_array(src).dtype, **codes)
 
     def run(src: Any, K: Any, D: Any, R: Any, P: Any) -> np.ndarray:
         numbers = lens_numbers(K, D, count)
         if R is not None or P is not None:
             numbers[MATRIX] = view_of(R, P).flatten()
         numbers[ERROR] = error
-        return call(points(src), numbers)
+        return call(points(src), numbers, src.shape, prod(src.shape) // 2)
 
     return run
 
@@ -158,13 +158,12 @@ def fisheye_distorting(src: Any, K: Any, D: Any, none: None, skew: float) -> Run
     from warpkit.engine.cpu.points import caller
 
     points, count = dense(src), count_of(D)
-    shape, n = tuple(src.shape), prod(src.shape) // 2
-    call = caller("fisheye_shown", shape, n, as_array(src).dtype)
+    call = caller("fisheye_shown", as_array(src).dtype)
 
     def run(src: Any, K: Any, D: Any, none: None) -> np.ndarray:
         numbers = lens_numbers(K, D, count)
         numbers[ERROR] = skew
-        return call(points(src), numbers)
+        return call(points(src), numbers, src.shape, prod(src.shape) // 2)
 
     return run
 
@@ -186,13 +185,12 @@ def projecting(
     """
     from warpkit.engine.cpu.points import projector
 
-    fisheye, count, n = model == "fisheye", count_of(k), prod(scene.shape) // 3
+    fisheye, count = model == "fisheye", count_of(k)
     points = dense(scene) if fisheye else rows(scene, 3)
-    shape = (*scene.shape[:-1], 2) if fisheye else (n, 1, 2)
     columns, task = (15, "fisheye_projected") if fisheye else (10 + count, "projected")
     turned = tuple(rvec.shape) == (3, 3)
     codes = {"coefficients": 4 if fisheye else count, "projects": int(turned)}
-    call = projector(task, n, as_array(scene).dtype, shape, columns, **codes)
+    call = projector(task, as_array(scene).dtype, columns, **codes)
 
     def run(scene: Any, rvec: Any, tvec: Any, camera: Any, k: Any) -> tuple[np.ndarray, np.ndarray]:
         numbers = lens_numbers(camera, k, count, PROJECTION_NUMBERS)
@@ -205,8 +203,8 @@ def projecting(
             vector = np.array(vector, np.float64)
             turn, vector = vector.ravel(), vector_of(vector)
         numbers[POSE] = (*vector.ravel().tolist(), *turn, *as_array(tvec).ravel().tolist())
-        numbers[EXTRA] = extra
-        return call(points(scene), numbers)
+        numbers[EXTRA], n = extra, prod(scene.shape) // 3
+        return call(points(scene), numbers, (*scene.shape[:-1], 2) if fisheye else (n, 1, 2), n)
 
     return run
 

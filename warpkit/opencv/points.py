@@ -78,7 +78,9 @@ def perspectiveTransform(src: PointsLike, m: MatrixLike, dst: ImageLike | None =
     """
     name = "perspectiveTransform"
     output = dst if dst is None else check_output(name, "dst", dst, src)
-    return door.numbers(_plan_perspective, (src, m), (), output)
+    shape = getattr(src, "shape", ())
+    width = shape[-1] if len(shape) == 3 else 0
+    return door.numbers(_plan_perspective, (src, m), (), output, width=width)
 
 
 def _plan_perspective(keeps: bool, src: Any, m: Any) -> Plan | Once:

@@ -175,7 +175,7 @@ def projectPoints(
     second = check_output(name, "jacobian", jacobian, objectPoints)
     k = np.zeros(5) if cameras.is_nothing(distCoeffs) else distCoeffs  # cv2's Jacobian has these
     arrays = (objectPoints, rvec, tvec, cameraMatrix, k)
-    return door.numbers(_plan_projection, arrays, (aspectRatio,), first, second)
+    return door.numbers(_plan_projection, arrays, (aspectRatio,), first, second, width=3)
 
 
 def _plan_projection(

@@ -291,7 +291,7 @@ def other_maps() -> None:
         maps.map_from_polar(RESULT, 40, center, 0.5, 0.157)
     for n, kind in product((2, 3), (np.float32, np.float64)):
         p, matrix = arrays(70, n, kind=kind), arrays(n + 1, n + 1)
-        caller("moved_points", p.shape, 70, p.dtype, channels=n)(p, matrix)
+        caller("moved_points", p.dtype, channels=n)(p, matrix, p.shape, 70)
     maps.perspective_matrices(arrays(40, 4, 2, kind=np.float32), arrays(40, 4, 2, kind=np.float32))
     maps.affine_matrices(arrays(40, 3, 2, kind=np.float32), arrays(40, 3, 2, kind=np.float32))
 
@@ -388,13 +388,13 @@ def fisheye_points(maker: Callable[..., torch.Tensor]) -> None:
 def points_of(task: str, kind: Any, made: Any, error: float | None = None, **codes: int) -> None:
     """A list of points, through a lens whose numbers are made so."""
     p, steps = arrays(70, 2, kind=kind), codes_of(Criteria(10, error))
-    caller(task, p.shape, 70, p.dtype, **steps, **codes)(p, made(46).double().numpy())
+    caller(task, p.dtype, **steps, **codes)(p, made(46).double().numpy(), p.shape, 70)
 
 
 def scenes(maker: Callable[..., torch.Tensor]) -> None:
     """Projected points, with their derivatives."""
     for kind, lens, turned in product((np.float32, np.float64), (TILTED, FISHEYE), (False, True)):
         task = "fisheye_projected" if lens is FISHEYE else "projected"
-        form = np.dtype(kind), (70, 2), 15 if lens is FISHEYE else 24
-        run = projector(task, 70, *form, coefficients=len(lens.k), projects=int(turned))
-        run(arrays(70, 3, kind=kind), maker(61).double().numpy())
+        form = np.dtype(kind), 15 if lens is FISHEYE else 24
+        run = projector(task, *form, coefficients=len(lens.k), projects=int(turned))
+        run(arrays(70, 3, kind=kind), maker(61).double().numpy(), (70, 2), 70)

@@ -48,9 +48,16 @@ _plans: dict[Hashable, Plan] = {}
 _random = Random(0)  # of its own: a caller's seed stays as it is
 
 
-def call(make: Make, arrays: tuple[Any, ...], options: tuple[Any, ...]) -> Any:
-    """The result of a call, by the plan of its kind, which `make` makes for the first one."""
+def call(make: Make, arrays: tuple[Any, ...], options: tuple[Any, ...], width: int = 0) -> Any:
+    """The result of a call, by the plan of its kind, which `make` makes for the first one.
+
+    width: one plan serves lists of points of all lengths, the first array (..., width), if dense.
+    """
     kind = kind_of(make, arrays, options)
+    if width and kind is not None and _is_list(arrays[0], width):
+        # 0 and 1 stay apart: an axis of length 1 may be no list
+        shape = tuple(min(length, 2) for length in arrays[0].shape)
+        kind = (make, width, shape, None, *kind[3:])
     if kind is None:  # no look-up: torch.compile would recompile when a plan is added
         return once(make(False, *arrays, *options))
     plan = _plans.get(kind)
@@ -63,6 +70,13 @@ def call(make: Make, arrays: tuple[Any, ...], options: tuple[Any, ...]) -> Any:
             _plans.pop(_random.choice(list(_plans)), None)
         plan = _plans[kind] = made
     return plan(*arrays)
+
+
+def _is_list(array: Any, width: int) -> bool:
+    """Whether an array is dense, of shape (..., width)."""
+    if type(array) in TENSORS:
+        return array.shape[-1:] == (width,) and array.is_contiguous()
+    return type(array) is np.ndarray and array.shape[-1:] == (width,) and array.flags.c_contiguous
 
 
 def once(made: Plan | Once) -> Any:

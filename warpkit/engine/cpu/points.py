@@ -14,10 +14,11 @@ import numpy as np
 from warpkit.engine.arithmetic import opencv_angles
 from warpkit.engine.arithmetic.opencv_lenses import MOST_STEPS, Criteria
 from warpkit.engine.cpu.calls import Family, address, address_of, launch
-from warpkit.engine.cpu.memory import allocator
+from warpkit.engine.cpu.memory import allocator, empty
 
 MAPS = Family("maps")
-NUMBERS, FIRST = MAPS.fields["numbers"], MAPS.fields["first"]
+NUMBERS, FIRST, COUNT = (MAPS.fields[name] for name in ("numbers", "first", "count"))
+WIDE = np.dtype(np.float64)
 OUT, OUT_SECOND = MAPS.fields["out"], MAPS.fields["out_second"]
 
 SECOND, FAR = MAPS.fields["second"], MAPS.fields["far"]
@@ -28,23 +29,23 @@ POINTS_AT_ONCE = 1024
 """The size of a unit of a list of points."""
 
 Run = Callable[..., np.ndarray]
-"""Computes points of dense points, an array or a tensor, and the numbers of a block, float64."""
+"""Computes points of a shape: of dense points, an array or a tensor, of the numbers of a block,
+float64, and of the count of the points.
+"""
 
 
-def caller(task: str, shape: Sequence[int], count: int, dtype: np.dtype, **codes: int) -> Run:
-    """Calls a task for so many points, float32 or float64, with a result of a shape and their type.
+def caller(task: str, dtype: np.dtype, **codes: int) -> Run:
+    """Calls a task for points of a type, float32 or float64, with a result of their type.
 
     codes: other numbers of the block.
     """
-    double = int(dtype == np.float64)
-    block = MAPS.block(task, {"double_points": double, "count": count, **codes})
-    units, values = -(-count // POINTS_AT_ONCE), prod(shape)
-    allocate = allocator(shape, dtype)
+    block = MAPS.block(task, {"double_points": int(dtype == np.float64), **codes})
 
-    def run(points: Any, numbers: Any) -> np.ndarray:
-        out, call = allocate(), block.copy()
+    def run(points: Any, numbers: Any, shape: Sequence[int], count: int) -> np.ndarray:
+        out, call = empty(shape, dtype), block.copy()
         call[NUMBERS], call[FIRST], call[OUT] = address(numbers), address(points), address_of(out)
-        launch(call, 0, units, values)
+        call[COUNT] = count
+        launch(call, 0, -(-count // POINTS_AT_ONCE), out.size)
         return out
 
     return run
@@ -57,20 +58,21 @@ def codes_of(criteria: Criteria) -> dict[str, int]:
 
 
 def projector(
-    task: str, count: int, dtype: np.dtype, shape: Sequence[int], columns: int, **codes: int
-) -> Callable[[Any, np.ndarray], tuple[np.ndarray, np.ndarray]]:
+    task: str, dtype: np.dtype, columns: int, **codes: int
+) -> Callable[..., tuple[np.ndarray, np.ndarray]]:
     """As `caller`, for cv2.projectPoints: pixels of a shape, and a jacobian (2N, columns)."""
     double = int(dtype == np.float64)
-    numbers = {"double_points": double, "count": count, "channels": columns, **codes}
-    block, units = MAPS.block(task, numbers), -(-count // POINTS_AT_ONCE)
-    pixels = allocator(shape, dtype)
-    jacobian = allocator((2 * count, columns), np.dtype(np.float64))
+    block = MAPS.block(task, {"double_points": double, "channels": columns, **codes})
 
-    def run(points: Any, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        shown, slopes, call = pixels(), jacobian(), block.copy()
+    def run(
+        points: Any, numbers: np.ndarray, shape: Sequence[int], count: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        shown, slopes = empty(shape, dtype), empty((2 * count, columns), WIDE)
+        call = block.copy()
+        call[COUNT] = count
         call[NUMBERS], call[FIRST] = address_of(numbers), address(points)
         call[OUT], call[OUT_SECOND] = address_of(shown), address_of(slopes)
-        launch(call, 0, units, 2 * count * columns)
+        launch(call, 0, -(-count // POINTS_AT_ONCE), slopes.size)
         return shown, slopes
 
     return run
