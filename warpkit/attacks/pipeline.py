@@ -157,7 +157,7 @@ class Pipeline:
 
         >>> qwen = Pipeline.from_processor({"image_processor_type": "Qwen2VLImageProcessor"})
         >>> result = qwen.outputs([torch.ones(3, 56, 84), torch.ones(3, 112, 56)])
-        >>> result["pixel_values"].shape, made["image_grid_thw"].tolist()
+        >>> result["pixel_values"].shape, result["image_grid_thw"].tolist()
         (torch.Size([56, 1176]), [[1, 4, 6], [1, 8, 4]])
         """
         name = "Pipeline.outputs"

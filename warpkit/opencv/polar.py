@@ -37,7 +37,8 @@ def cartToPolar(
     polynomial is off by up to 0.01 degrees; NaN if either is. Gradients, if an argument is a
     tensor: all orders, those of the exact formulas, 0 at (0, 0).
 
-    >>>     >>> cartToPolar(np.float32([[3, 0]]), np.float32([[4, -2]]), angleInDegrees=True)
+    >>> import numpy as np
+    >>> cartToPolar(np.float32([[3, 0]]), np.float32([[4, -2]]), angleInDegrees=True)
     (array([[5., 2.]], dtype=float32), array([[ 53.136284, 270.      ]], dtype=float32))
     """
     name = "cartToPolar"
@@ -86,7 +87,8 @@ def polarToCart(
     eighths of a turn, where OpenCV overflows, they are exact. Gradients, if an argument is a
     tensor: all orders, those of the exact formulas.
 
-    >>>     >>> polarToCart(np.float32([[2]]), np.float32([[90]]), angleInDegrees=True)
+    >>> import numpy as np
+    >>> polarToCart(np.float32([[2]]), np.float32([[90]]), angleInDegrees=True)
     (array([[0.]], dtype=float32), array([[2.]], dtype=float32))
     """
     name = "polarToCart"

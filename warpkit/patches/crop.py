@@ -11,6 +11,7 @@ from torch import Tensor
 
 from warpkit.core import checks
 from warpkit.core.caller_warnings import warn_of_lost_gradients
+from warpkit.core.lasting import lasting
 from warpkit.core.mistakes import looks_channels_last, without_warnings
 from warpkit.core.sharding import objects
 from warpkit.core.tracing import peel
@@ -113,7 +114,8 @@ def _plan_crop(
         name, "antialias", antialias, data.original.dtype, "False", samples is False
     )
     warn_of_lost_gradients(name, data.original, rule.interpolation, boxes=boxes)
-    fill = arguments.border_value(name, border_value, boxes.shape[0], data).mT[..., None, None]
+    fill_of = lasting(arguments.border_value) if keeps else arguments.border_value
+    fill = fill_of(name, border_value, boxes.shape[0], data).mT[..., None, None]
     upright = kind_of_boxes(boxes.shape) == UPRIGHT
     computed = not data.of_labels and data.dtype == compute_dtype(data.dtype)
     plans = keeps and not data.of_labels and samples is False and boxes is argument

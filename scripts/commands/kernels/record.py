@@ -12,7 +12,6 @@ import re
 import struct
 import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import torch
@@ -56,7 +55,7 @@ class Recorder:
         self.sizes: dict[int, int] = {}
         """The bytes of tensors by address, which may lie within an array."""
         backward_schedule.BANDED = calls.INLINE = 1  # split small images as large ones
-        calls.LIBRARY = replace(LIBRARY, run=self.run)  # pyright: ignore
+        calls.RUN_BLOCK = self.run
         plain = torch.Tensor.data_ptr
 
         def address_of(tensor: torch.Tensor) -> int:
@@ -66,7 +65,7 @@ class Recorder:
 
         torch.Tensor.data_ptr = address_of  # pyright: ignore
 
-    def run(self, block: bytes) -> None:
+    def run(self, block: bytes) -> int:
         """Make a call and record it. The C library knows the sizes of numpy's arrays."""
         numbers = list(struct.unpack(f"{len(block) // 8}q", block))
         numbers[calls.THREADS], numbers[calls.TEAM] = 1, 0  # TEAM is OpenMP's function
@@ -81,10 +80,11 @@ class Recorder:
         for n in places:
             tape += struct.pack("2q", n, arrays[numbers[n]])
         self.sizes.clear()
-        LIBRARY.run(block)
+        code = LIBRARY.run(block)
         after = b"".join(ctypes.string_at(*array) for array in zip(arrays, sizes, strict=True))
         task, units = TASKS[numbers[calls.TASK]], numbers[calls.END] - numbers[calls.FIRST]
         self.found.append(Recorded(self.name, task, tape, after, units))
+        return code
 
     def recorded(
         self, table: Mapping[str, Callable[[], Any]], pattern: str = ""

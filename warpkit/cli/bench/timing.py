@@ -45,7 +45,7 @@ def in_turns(
     inputs: makes the arguments of a call; this is not timed. between: called after each turn.
 
     >>> seconds = in_turns({"a": lambda: None, "b": lambda: None}, Turns(3))
-    >>> [len(times) for taken in seconds.values()]
+    >>> [len(times) for times in seconds.values()]
     [3, 3]
     """
     names = list(calls)
