@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _thread
+import gc
 import re
 import subprocess
 import sys
