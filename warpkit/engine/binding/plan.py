@@ -53,11 +53,7 @@ def call(make: Make, arrays: tuple[Any, ...], options: tuple[Any, ...], width: i
 
     width: one plan serves lists of points of all lengths, the first array (..., width), if dense.
     """
-    kind = kind_of(make, arrays, options)
-    if width and kind is not None and _is_list(arrays[0], width):
-        # 0 and 1 stay apart: an axis of length 1 may be no list
-        shape = tuple(min(length, 2) for length in arrays[0].shape)
-        kind = (make, width, shape, None, *kind[3:])
+    kind = kind_of(make, arrays, options, width)
     if kind is None:  # no look-up: torch.compile would recompile when a plan is added
         return once(make(False, *arrays, *options))
     plan = _plans.get(kind)
@@ -86,12 +82,13 @@ def once(made: Plan | Once) -> Any:
 
 
 def kind_of(
-    make: Make, arrays: tuple[Any, ...], options: tuple[Any, ...]
+    make: Make, arrays: tuple[Any, ...], options: tuple[Any, ...], width: int = 0
 ) -> tuple[Hashable, ...] | None:
     """All that a plan depends on; None if more than autograd's tape follows, or if arguments are
     not plain.
 
-    arrays: tensors on the CPU, numpy's, numbers, or None; options: plain values and tuples of them.
+    arrays: tensors on the CPU, numpy's, numbers, or None; options: plain values and tuples of them;
+    width: as of `call`.
     """
     if not runs_eagerly() or is_watched():
         return None
@@ -114,6 +111,9 @@ def kind_of(
             parts.append(type(array))
         else:
             return None
+    if width and _is_list(arrays[0], width):
+        # for its shape and strides; 0 and 1 stay apart: an axis of length 1 may be no list
+        parts[1:3] = (*(min(length, 2) for length in arrays[0].shape[:-1]), width), None
     for option in options:
         if type(option) not in OPTIONS and not (
             type(option) is tuple and OPTIONS.issuperset(map(type, option))
