@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from math import pi, prod
+from math import pi
 from typing import Any
 
 import numpy as np
@@ -18,8 +18,8 @@ from warpkit.engine.definitions import lens_models
 from warpkit.engine.definitions.lens_models import COUNTS
 from warpkit.engine.definitions.rules import SamplingRule
 from warpkit.opencv import door, numbers, sampling
-from warpkit.opencv.cameras import is_nothing
 from warpkit.opencv.layout import planes
+from warpkit.opencv.point_lists import MATRIX, TILT, count_of, lens_numbers
 
 Maps = tuple[np.ndarray, np.ndarray | None]
 
@@ -36,21 +36,18 @@ def lens_plan(model: str, k: Any, size: tuple[int, int], kind: str) -> Callable[
     (3, 3); view (3, 3) or (3, 4), None for the camera's with its principal point in the centre.
     """
     from warpkit.engine.cpu.inverse import invert_numbers
-    from warpkit.engine.cpu.maps import LENS_NUMBERS, MATRIX, TILT, filled, lens_block
+    from warpkit.engine.cpu.maps import filled, lens_block
 
-    count = 0 if is_nothing(k) else prod(k.shape)
+    count = count_of(k)
     block = lens_block(model, count or COUNTS[model][0], size, kind)
 
     def run(camera: Any, k: Any, turn: Any, view: Any) -> Maps:
-        numbers = np.zeros(LENS_NUMBERS)
-        (fx, _, cx), (_, fy, cy), _ = camera.tolist()
-        numbers[:4] = fx, fy, cx, cy
-        if count:
-            numbers[4 : 4 + count] = door.as_array(k).ravel()
+        numbers = lens_numbers(camera, k, count)
         if count == lens_models.TILTED:
             angles = torch.from_numpy(numbers[16:18]).unbind()
             numbers[TILT] = lens_models.tilt_by(*angles).flatten().numpy()
         if view is None:
+            fx, fy = numbers[:2]
             rows = (fx, 0.0, (size[1] - 1) / 2), (0.0, fy, (size[0] - 1) / 2), (0.0, 0.0, 1.0)
             matrix = np.array(rows)
         else:

@@ -19,16 +19,14 @@ from torch import Tensor
 from warpkit.camera import optimal
 from warpkit.core.lasting import lasting
 from warpkit.core.tracing import is_eager, wants_gradient
-from warpkit.engine.arithmetic import (
-    opencv_lenses,
-)
 from warpkit.engine.arithmetic.opencv_lenses import FIVE_STEPS
 from warpkit.engine.definitions import lens_models
 from warpkit.engine.definitions.lens_models import COUNTS, Lens
-from warpkit.opencv import door
+from warpkit.opencv import door, point_lists
 from warpkit.opencv.cameras import is_nothing
 from warpkit.opencv.door import written
 from warpkit.opencv.layout import has_tensor
+from warpkit.opencv.point_lists import IDENTITY, Run
 
 FLOATS = {np.dtype(np.float32), np.dtype(np.float64)}
 NUMBERS = FLOATS | {np.dtype(np.int32), np.dtype(np.int64)}
@@ -66,51 +64,27 @@ def given(values: tuple[Any, ...], result: np.ndarray, output: Any = None) -> An
     return torch.from_numpy(result) if has_tensor(*values) else written(output, result)
 
 
-def _matrix(value: Any, *shapes: tuple[int, int]) -> np.ndarray | None:
-    """A matrix of one of the shapes, in float64."""
-    found = numbers(value)
-    if found is None or found.shape not in shapes:
-        return None
-    return found.astype(np.float64, order="C")  # kernels read it row by row
-
-
-def floats(values: np.ndarray) -> tuple[float, ...]:
-    """The numbers of an array, as a `PlainLens` and a `PlainPose` have them."""
-    return tuple(map(float, values.ravel().tolist()))
-
-
-def brown_lens(camera: Any, k: Any) -> Any:
-    """The `PlainLens` of a matrix (3, 3) and coefficients, for undistorting points."""
-    known, matrix = kernels(), _matrix(camera, (3, 3))
-    if known is None or matrix is None:
-        return None
-    coefficients = np.zeros(COUNTS["brown"][0]) if is_nothing(k) else numbers(k)
-    if coefficients is None or coefficients.size not in COUNTS["brown"]:
-        return None
-    if coefficients.size != max(coefficients.shape):
-        return None
-    (fx, _, cx), (_, fy, cy), _ = matrix.tolist()
-    flat = floats(coefficients)
-    if not any(flat[12:]):
-        return known.PlainLens("brown", (fx, fy, cx, cy), flat[:12])
-    tilting = (matrix.flatten().tolist() for matrix in opencv_lenses.tilts(*flat[12:]))
-    return known.PlainLens("brown", (fx, fy, cx, cy), flat, *tilting)
-
-
 @lru_cache(maxsize=64)
 @lasting
-def _border(size: tuple[int, int]) -> np.ndarray:
-    return optimal.border(size, torch.device("cpu")).numpy()
+def _border(size: tuple[int, int], count: int) -> tuple[np.ndarray, Run]:
+    """The points of an image's border, and `point_lists.undistorting` of so many coefficients."""
+    points, k = optimal.border(size, torch.device("cpu")).numpy(), np.zeros(count)
+    return points, point_lists.undistorting(points, IDENTITY, k, None, None, FIVE_STEPS)
 
 
 def optimal_matrix(
     camera: Any, k: Any, size: tuple[int, int], alpha: Any, new: tuple[int, int]
 ) -> tuple[np.ndarray, list[float]] | None:
     """cv2.getOptimalNewCameraMatrix: the matrix, and the inner rectangle's sides in pixels."""
-    lens = brown_lens(camera, k)
-    if lens is None or not isinstance(alpha, (int, float)) or not abs(alpha) < np.inf:
+    matrix, k = numbers(camera), np.zeros(COUNTS["brown"][0]) if is_nothing(k) else numbers(k)
+    if kernels() is None or matrix is None or matrix.shape != (3, 3):
         return None
-    directions = kernels().undistorted_points(_border(size), lens, FIVE_STEPS, None)  # pyright: ignore
+    if k is None or k.size not in COUNTS["brown"] or k.size != max(k.shape):
+        return None
+    if not isinstance(alpha, (int, float)) or not abs(alpha) < np.inf:
+        return None
+    border, undistort = _border(size, k.size)
+    directions = undistort(border, matrix, k, None, None)[:, 0]
     height, width = float(new[0] - 1), float(new[1] - 1)
     lenses = []
     for left, top, right, bottom in _rectangles(directions):

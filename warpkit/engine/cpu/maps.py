@@ -1,4 +1,4 @@
-"""Maps and points in the native library, on arrays, with the bits of the arithmetics.
+"""Maps and matrices in the native library, on arrays, with the bits of the arithmetics.
 
 The results have no gradients. native/points/maps_call.h describes the numbers of a block.
 """
@@ -11,38 +11,25 @@ from typing import NamedTuple
 
 import numpy as np
 
-from warpkit.engine.arithmetic.opencv_lenses import MOST_STEPS, Criteria
 from warpkit.engine.cpu.calls import KEPT, Family, address_of, launch
 from warpkit.engine.cpu.memory import empty
 
 MAPS = Family("maps")
 FIELDS = MAPS.fields
 NUMBERS, FIRST, SECOND = (FIELDS[name] for name in ("numbers", "first", "second"))
-OUT, OUT_SECOND, COUNT = (FIELDS[name] for name in ("out", "out_second", "count"))
-STEPS, ENDS_BY_ERROR, FAR = FIELDS["steps"], FIELDS["ends_by_error"], FIELDS["far"]
+OUT, OUT_SECOND = FIELDS["out"], FIELDS["out_second"]
 
 KINDS = ("planes", "pairs", "fixed", "whole", "steps")
 """Kinds of maps, in the library's numbering: planes or pairs of float32, int16 pixels with or
 without 1/32 parts, and pairs of float32 with the values of the latter two."""
 
-POINTS_AT_ONCE = 1024
-"""The size of a unit of a list of points."""
-
 FLOAT, PIXEL, PART = np.dtype(np.float32), np.dtype(np.int16), np.dtype(np.uint16)
-WIDE = np.dtype(np.float64)
 
 Maps = tuple[np.ndarray, np.ndarray | None]
 Numbers = Sequence[float]
 
 NO_MATRIX = (0.0,) * 9
 MOST_COEFFICIENTS = 14
-
-TILT, MATRIX, LENS_NUMBERS = slice(18, 27), slice(36, 45), 46
-"""Places in `LensNumbers`, which begin with fx, fy, cx, cy and the coefficients; their number."""
-
-LEAST_COLUMNS = 10
-"""Columns of a jacobian for the pose and the camera; those for the coefficients follow."""
-FISHEYE_COLUMNS = 15
 
 
 class PlainLens(NamedTuple):
@@ -121,19 +108,6 @@ def conversion_block(first: np.ndarray, has_second: bool, kind: str) -> np.ndarr
     return _block("converted_map", *sides, *codes)
 
 
-def undistorted_points(
-    points: np.ndarray, lens: PlainLens, criteria: Criteria, view: Numbers | None
-) -> np.ndarray:
-    """cv2.undistortPoints of (N, 2), float32 or float64: directions, or pixels of a view (9,)."""
-    projects = view is not None
-    numbers = _lens_numbers(lens, view if projects else NO_MATRIX, criteria.error)
-    codes = ("coefficients", len(lens.k)), ("projects", int(projects))
-    block = _block("undistorted_points", *codes, _type_of(points)).copy()
-    block[STEPS] = MOST_STEPS if criteria.steps is None else max(criteria.steps, 0)
-    block[ENDS_BY_ERROR] = criteria.error is not None
-    return _points(block, numbers, points)
-
-
 def perspective_matrices(src: np.ndarray, dst: np.ndarray) -> tuple[np.ndarray, bool]:
     """cv2.getPerspectiveTransform of (N, 4, 2), float32: (N, 3, 3), and whether all are valid.
 
@@ -158,14 +132,10 @@ def _matrices(
     return found, all(good.tolist())
 
 
-def _lens_numbers(lens: PlainLens, matrix: Numbers, error: float | None = None) -> np.ndarray:
+def _lens_numbers(lens: PlainLens, matrix: Numbers) -> np.ndarray:
     """`LensNumbers` of native/points/maps_call.h."""
     none = (0.0,) * (MOST_COEFFICIENTS - len(lens.k))
-    return np.array((*lens.camera, *lens.k, *none, *lens.tilt, *lens.untilt, *matrix, error or 0.0))
-
-
-def _type_of(points: np.ndarray) -> tuple[str, int]:
-    return "double_points", int(points.dtype == np.float64)
+    return np.array((*lens.camera, *lens.k, *none, *lens.tilt, *lens.untilt, *matrix, 0.0))
 
 
 def filled(
@@ -194,12 +164,3 @@ def filled(
         block[FIRST], block[SECOND] = address_of(before), address_of(parts)
     launch(block, 0, size[0], 2 * size[0] * size[1])
     return first, second
-
-
-def _points(block: np.ndarray, numbers: np.ndarray, points: np.ndarray) -> np.ndarray:
-    """Allocates points and calls the library to fill them; points (N, C) must be dense."""
-    points, out = np.ascontiguousarray(points), empty(points.shape, points.dtype)
-    block[NUMBERS], block[FIRST], block[OUT] = (address_of(a) for a in (numbers, points, out))
-    block[COUNT] = len(points)
-    launch(block, 0, -(-len(points) // POINTS_AT_ONCE), out.size)
-    return out

@@ -13,10 +13,10 @@ import numpy as np
 
 from warpkit.engine.arithmetic import opencv_angles
 from warpkit.engine.arithmetic.opencv_lenses import MOST_STEPS, Criteria
-from warpkit.engine.cpu.calls import Family, address, address_of, launch
+from warpkit.engine.cpu.calls import address, address_of, launch
+from warpkit.engine.cpu.maps import MAPS
 from warpkit.engine.cpu.memory import allocator, empty
 
-MAPS = Family("maps")
 NUMBERS, FIRST, COUNT = (MAPS.fields[name] for name in ("numbers", "first", "count"))
 WIDE = np.dtype(np.float64)
 OUT, OUT_SECOND = MAPS.fields["out"], MAPS.fields["out_second"]
